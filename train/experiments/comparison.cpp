@@ -62,13 +62,15 @@ ComparedRow row_of(const Comparison& comparison, const std::string& label) {
 
 /// Sets the to_best of each row but the best.
 void compare_to_best(Comparison& comparison) {
-  const ComparedRow* best = nullptr;
+  ComparedRow* best = nullptr;
   const auto is_better = [&](double a, double b) { return comparison.higher_is_better ? a > b : a < b; };
-  for (const ComparedRow& row : comparison.rows) {
+  for (ComparedRow& row : comparison.rows) {
     if (row.score.count > 0 && (best == nullptr || is_better(row.score.mean, best->score.mean))) best = &row;
   }
+  if (best == nullptr) return;
+  best->is_best = true;
   for (ComparedRow& row : comparison.rows) {
-    if (&row != best && best != nullptr) row.to_best = difference_of(row.score, best->score);
+    if (!row.is_best) row.to_best = difference_of(row.score, best->score);
   }
 }
 

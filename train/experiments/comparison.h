@@ -67,6 +67,7 @@ struct ComparedRow {
   Spread score;         ///< mean and deviation of Comparison::score
   /// Its score less that of the row with the best mean; empty for that row, and where one has one seed only.
   std::optional<DifferenceInterval> to_best{};
+  bool is_best = false;           ///< whether its mean is the best of all rows
   double parameters = 0;          ///< mean parameter count
   double flops = 0;               ///< mean floating-point operations of a step
   double steps_per_second = 0;    ///< mean training steps per second
@@ -109,7 +110,8 @@ int exit_code(const Comparison& comparison);
 std::vector<std::string> comparison_notes(const Comparison& comparison);
 /// The mark of a speed measured on another machine or by another program than the first run's.
 std::string_view speed_mark(const ComparedRow& row);
-/// The table: headings, then a row for each label. Columns without any value are left out.
+/// The table: headings, then a row for each label. Columns without any value are left out. A row without a
+/// score has two cells, its label and why it failed.
 std::vector<std::vector<std::string>> comparison_table(const Comparison& comparison);
 /// The table and its notes as text for a terminal.
 std::string comparison_text(const Comparison& comparison);

@@ -20,7 +20,10 @@ std::string table(const Comparison& comparison) {
   std::string rows;
   for (size_t i = 1; i < lines.size(); ++i) {
     rows += "<tr>" + picture::row_head(lines[i][0]);
-    for (size_t j = 1; j < lines[i].size(); ++j) rows += "<td>" + escape(lines[i][j]) + "</td>";
+    if (lines[i].size() < lines[0].size())
+      rows += text("<td colspan=\"", lines[0].size() - 1, "\">", escape(lines[i][1]), "</td>");
+    else
+      for (size_t j = 1; j < lines[i].size(); ++j) rows += "<td>" + escape(lines[i][j]) + "</td>";
     rows += "</tr>\n";
   }
   std::string out = picture::html_table("Comparison", "measures", picture::column_heads(lines[0]), rows);

@@ -20,6 +20,7 @@ std::string significant(double value) { return formatted("%.4g", value); }
 
 /// "0.021 ± 0.013 below"; "unclear" in place of the side where the interval holds 0.
 std::string difference_text(const ComparedRow& row, bool higher_is_better) {
+  if (row.is_best) return "best";
   if (!row.to_best) return "";
   const std::string size = text(formatted("%.2g", std::fabs(row.to_best->difference)), " \u00b1 ",
                                 formatted("%.2g", row.to_best->reach));
@@ -65,11 +66,11 @@ std::string spread_note(const Comparison& comparison) {
     high = std::max(high, row.score.count);
   }
   if (high == 0) return "";
-  if (high == 1)
-    return "one seed each, so nothing here says how far scores vary by chance: give --seeds 3 or more";
+  if (high == 1) return "one seed each, so nothing here says how far scores vary by chance";
   const std::string seeds = low == high ? text(high) : text(low, " to ", high);
   return text("\u00b1 after a score is the sample standard deviation of ", seeds,
-              " seeds; differences to the best mean have 95 % intervals (Welch)");
+              " seeds; differences to the best mean have 95 % intervals (Welch), and are unclear where 0 is "
+              "within");
 }
 
 /// How far parameter counts differ, where it is more than a hundredth.
@@ -177,20 +178,28 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
 std::vector<std::vector<std::string>> comparison_table(const Comparison& comparison) {
   std::vector<TableRow> rows{{"attention"}};
   for (const ComparedRow& row : comparison.rows) rows.push_back({row.label});
+  const auto add_column = [&](const std::string& heading, const std::vector<std::string>& cells) {
+    const bool is_empty =
+        std::ranges::all_of(cells, [](const std::string& cell) { return cell.empty() || cell == "best"; });
+    if (is_empty) return;
+    rows[0].push_back(heading);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (comparison.rows[i].score.count > 0) rows[i + 1].push_back(cells[i].empty() ? "-" : cells[i]);
+    }
+  };
   for (const Column& column : columns_of(comparison)) {
-    const auto cell = [&](const ComparedRow& row) {
-      return row.score.count > 0 ? column.cell(row) : std::string();
-    };
-    const bool has_value =
-        std::ranges::any_of(comparison.rows, [&](const ComparedRow& row) { return !cell(row).empty(); });
-    if (!has_value) continue;
-    rows[0].push_back(column.heading);
-    for (size_t i = 0; i < comparison.rows.size(); ++i) rows[i + 1].push_back(cell(comparison.rows[i]));
+    std::vector<std::string> cells;
+    for (const ComparedRow& row : comparison.rows)
+      cells.push_back(row.score.count > 0 ? column.cell(row) : std::string());
+    add_column(column.heading, cells);
   }
-  const auto failed = [](const ComparedRow& row) { return !row.failure.empty(); };
-  if (std::ranges::none_of(comparison.rows, failed)) return rows;
-  rows[0].emplace_back("failed");
-  for (size_t i = 0; i < comparison.rows.size(); ++i) rows[i + 1].push_back(comparison.rows[i].failure);
+  std::vector<std::string> failures;  // of rows that have a score from other seeds
+  for (const ComparedRow& row : comparison.rows)
+    failures.push_back(row.score.count > 0 ? row.failure : std::string());
+  add_column("failed", failures);
+  for (size_t i = 0; i < comparison.rows.size(); ++i) {
+    if (comparison.rows[i].score.count == 0) rows[i + 1].push_back(comparison.rows[i].failure);
+  }
   return rows;
 }
 
@@ -217,7 +226,11 @@ std::string comparison_latex(const Comparison& comparison) {
   for (const std::string& line : comparison_notes(comparison)) out += "% " + line + "\n";
   out += text("\\begin{tabular}{l", std::string(rows[0].size() - 1, 'r'), "}\n\\toprule\n");
   for (size_t i = 0; i < rows.size(); ++i) {
-    out += picture::joined(rows[i], " & ", latex_escaped) + " \\\\\n";
+    if (rows[i].size() < rows[0].size())
+      out += text(latex_escaped(rows[i][0]), " & \\multicolumn{", rows[0].size() - 1, "}{l}{",
+                  latex_escaped(rows[i][1]), "} \\\\\n");
+    else
+      out += picture::joined(rows[i], " & ", latex_escaped) + " \\\\\n";
     if (i == 0) out += "\\midrule\n";
   }
   return out + "\\bottomrule\n\\end{tabular}\n";
