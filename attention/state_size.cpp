@@ -25,10 +25,14 @@ std::optional<int64_t> state_of(const std::string& spec, const AttentionConfig& 
   Rng rng(1);
   const std::unique_ptr<Attention> attention = make_attention(spec, config, rng);
   const std::unique_ptr<AttentionCache> cache = attention->new_cache();
-  Tensor x(Shape{1, length, config.d_model});
-  fill_normal(x, 0, 1, rng);
-  // Gradients are recorded, since a buffer of rows has no room to spare then.
-  attend(*attention, {.queries = x, .keys = x, .mask = Mask::causal(), .cache = cache.get()});
+  // A window drops keys when a token comes alone. Gradients are recorded, since a buffer of rows has no room
+  // to spare then.
+  for (const int64_t tokens : {length - 1, int64_t{1}}) {
+    if (tokens == 0) continue;
+    Tensor x(Shape{1, tokens, config.d_model});
+    fill_normal(x, 0, 1, rng);
+    attend(*attention, {.queries = x, .keys = x, .mask = Mask::causal(), .cache = cache.get()});
+  }
   CountElements elements;
   cache->fields(elements);
   return elements.count;

@@ -24,6 +24,6 @@ TEST_CASE("state size: shared heads, layers in turn, and attentions without one"
   CHECK(state_size("softmax", config, 10) == 2.0 * 8 * 10 / 2);
   config.kv_heads = 0;
   CHECK(state_size("linear,softmax", config, 10) == (8.0 * 8 + 8 + 2 * 8 * 10) / 2);
-  CHECK(state_size("structured", config, 10) == std::nullopt);
+  CHECK(state_size("skyformer", config, 10) == std::nullopt);
   CHECK_THROWS_WITH(state_size("softmaxx", config, 10), Catch::Contains("softmax"));
 }
