@@ -75,15 +75,16 @@ std::string spread_note(const Comparison& comparison) {
 
 /// How far parameter counts differ, where it is more than a hundredth.
 std::string parameters_note(const Comparison& comparison) {
-  const ComparedRow *fewest = nullptr, *most = nullptr;
+  const ComparedRow *smallest = nullptr, *largest = nullptr;
   for (const ComparedRow& row : comparison.rows) {
     if (!(row.parameters > 0)) continue;
-    if (fewest == nullptr || row.parameters < fewest->parameters) fewest = &row;
-    if (most == nullptr || row.parameters > most->parameters) most = &row;
+    if (smallest == nullptr || row.parameters < smallest->parameters) smallest = &row;
+    if (largest == nullptr || row.parameters > largest->parameters) largest = &row;
   }
-  if (most == nullptr || most->parameters <= 1.01 * fewest->parameters) return "";
-  return text("parameters are not matched: ", most->label, " has ",
-              fixed(100 * (most->parameters / fewest->parameters - 1), 0), " % more than ", fewest->label);
+  if (largest == nullptr || largest->parameters <= 1.01 * smallest->parameters) return "";
+  return text("parameters are not matched: ", largest->label, " has ",
+              fixed(100 * (largest->parameters / smallest->parameters - 1), 0), " % more than ",
+              smallest->label);
 }
 
 /// Where the numbers come from: commits, dates and machines of the runs, each once.
@@ -193,7 +194,7 @@ std::vector<std::vector<std::string>> comparison_table(const Comparison& compari
       cells.push_back(row.score.count > 0 ? column.cell(row) : std::string());
     add_column(column.heading, cells);
   }
-  std::vector<std::string> failures;  // of rows that have a score from other seeds
+  std::vector<std::string> failures;  // a row may have failed with one seed and have scores of others
   for (const ComparedRow& row : comparison.rows)
     failures.push_back(row.score.count > 0 ? row.failure : std::string());
   add_column("failed", failures);
