@@ -265,7 +265,7 @@ FitResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader, c
   if (options.overfit_batches == 0) callbacks.push_back(&omitted_dropout);
   group.together([&] { trainer.emplace(*config, folder, resume, progress, group, std::move(callbacks)); });
   if (resume && !progress.quiet) io::print_error(describe_resume(folder, resume->step, changed));
-  const bool is_complete = trainer->step() >= trainer->total_steps() || trainer->patience_exhausted();
+  const bool is_complete = trainer->is_complete();
   group.together_on_main([&] {
     if (!folder.is_none() && !is_complete)
       begin_fit_session(folder, config->train, data, changed, group.size(), trainer->step());

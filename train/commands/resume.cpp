@@ -18,6 +18,7 @@ Opening open(const ParsedArguments& arguments) {
   for (const auto& [key, option] : {std::pair{"train.max_steps", "steps"},
                                     {"train.time_limit", "time-limit"},
                                     {"train.patience", "patience"},
+                                    {"train.stop_score", "stop-score"},
                                     {"train.on_nan", "on-nan"},
                                     {"data.path", "data"}})
     set_by_option(config, key, arguments, option);
@@ -52,6 +53,7 @@ Command command::resume() {
               {{"steps", "N", "total steps, to make the run longer"},
                {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
                {"patience", "N", "validations without improvement before training stops; 0: never"},
+               {"stop-score", "SCORE", "validation score at which training stops; 0: never"},
                {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
                {"checkpoint", "WHICH", "last, best or a step to go on from (default: last)"},
                {"data", "PATH", "new path of the same data"},

@@ -77,6 +77,7 @@ struct TrainOptions {
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   double best_after = 0;       ///< fraction of steps before a checkpoint can be the best; 1: the last is best
   int64_t patience = 0;        ///< validations without improvement before the run stops; 0: never
+  double stop_score = 0;       ///< validation score, the first, at which the run stops; 0: never
   double time_limit = 0;       ///< seconds of training; 0: none
   OnNan on_nan = OnNan::stop;  ///< reaction to a loss or gradient that is not finite
   int64_t skip_limit = 10;     ///< consecutive skipped steps before the run stops in spite of skip

@@ -1,4 +1,4 @@
-// Decides whether patience or time ends a run.
+// Decides whether patience, a score or time ends a run.
 #include "heed/train/loop/early_stopping.h"
 
 namespace heed {
@@ -20,6 +20,12 @@ void EarlyStopping::update_best(const Scores& scores) {
 
 bool EarlyStopping::patience_exhausted() const {
   return options_.patience > 0 && state_.without_better >= options_.patience;
+}
+
+bool EarlyStopping::score_reached() const {
+  if (options_.stop_score == 0 || !state_.best) return false;
+  const double best = state_.best->first();
+  return state_.best->lower_is_better ? best <= options_.stop_score : best >= options_.stop_score;
 }
 
 bool EarlyStopping::out_of_time(double seconds) const {

@@ -1,5 +1,5 @@
-// Decides whether a run ends before its last step: by patience (train.patience) or by time
-// (train.time_limit).
+// Decides whether a run ends before its last step: by patience (train.patience), by a score that it reached
+// (train.stop_score) or by time (train.time_limit).
 #pragma once
 
 #include "heed/train/config/config.h"
@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Compares each validation with the best one so far, counts validations in a row without improvement, and
-/// says when patience or time is used up.
+/// says when the score is reached and when patience or time is used up.
 class EarlyStopping {
  public:
   /// For a run of `total_steps` steps. Keeps the best scores in `state`, which checkpoints hold.
@@ -21,6 +21,8 @@ class EarlyStopping {
   void update_best(const Scores& scores);
   /// Whether as many validations in a row as train.patience allows brought no improvement.
   bool patience_exhausted() const;
+  /// Whether the best validation score is as good as train.stop_score.
+  bool score_reached() const;
   /// Whether `seconds` of training reach train.time_limit.
   bool out_of_time(double seconds) const;
 

@@ -110,7 +110,7 @@ TrainResult Trainer::train() {
   StopRequest request = stop_request();
   bool save_asked = request.save;  // SIGUSR1 may come before the first step
   int stopped_by = signal_before;
-  while (stopped_by == 0 && state_.step < total_ && !stopping_.patience_exhausted()) {
+  while (stopped_by == 0 && !is_complete()) {
     // A session without a checkpoint takes one step before it stops for time.
     if (request.out_of_time && checkpoints_.saved() >= 0) break;
     log_.step(take_step());

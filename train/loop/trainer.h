@@ -38,7 +38,7 @@ struct TrainResult {
   int stopped_by = 0;             ///< number of the signal that ended it, or 0
   int64_t skipped = 0;            ///< number of steps skipped because their numbers were not finite
   int64_t replayed = 0;           ///< number of steps of this session that were replayed as a CUDA graph
-  bool early = false;             ///< whether patience or the time limit ended it
+  bool early = false;             ///< whether patience, a score or the time limit ended it
   /// False where a signal ended the run before its last step.
   bool finished() const { return stopped_by == 0; }
 };
@@ -69,6 +69,10 @@ class Trainer {
   int64_t step() const { return state_.step; }    ///< number of steps taken so far, over all sessions
   /// Whether as many validations in a row as train.patience allows brought no improvement: no step follows.
   bool patience_exhausted() const { return stopping_.patience_exhausted(); }
+  /// Whether the best validation score is as good as train.stop_score: no step follows.
+  bool score_reached() const { return stopping_.score_reached(); }
+  /// Whether no step follows: all are taken, patience is used up, or the score is reached.
+  bool is_complete() const { return step() >= total_steps() || patience_exhausted() || score_reached(); }
 
  private:
   TrainResult train();

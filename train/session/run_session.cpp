@@ -24,6 +24,17 @@
 namespace heed {
 namespace {
 
+/// Why a complete run takes no step, and the option that lets it go on.
+std::string why_complete(const Trainer& trainer, const TrainOptions& train) {
+  if (trainer.step() >= trainer.total_steps())
+    return text("the run has its ", trainer.total_steps(), " steps; resume it with --steps N to go on");
+  if (trainer.score_reached())
+    return text("the run is as good as train.stop_score = ", train.stop_score, " since step ", trainer.step(),
+                "; resume it with --stop-score 0 to go on");
+  return text(train.patience, " validations without a better one ended the run at step ", trainer.step(),
+              "; resume it with --patience N to go on");
+}
+
 /// Whether the folder has the test scores of a run of so many steps.
 bool is_scored(const RunFolder& folder, int64_t steps) {
   const Path path = folder.path() / "scores.json";
@@ -119,10 +130,9 @@ int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& 
     if (opening.weights_from_run && !resume)
       origin = transfer_weights_from_run(*opening.weights_from_run, trainer->model(), progress);
   });
-  bool complete = false, all_taken = false;
+  bool complete = false;
   group.together_on_main([&] {
-    all_taken = trainer->step() >= trainer->total_steps();
-    complete = (all_taken || trainer->patience_exhausted()) && is_scored(folder, trainer->step());
+    complete = trainer->is_complete() && is_scored(folder, trainer->step());
     if (!complete) {  // a complete run keeps the settings and the manifest of its last session
       io::write_own(folder.config(), to_toml(config));
       write_manifest(config, folder, *trainer, arguments, group, origin);
@@ -131,11 +141,7 @@ int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& 
   });
   group.broadcast(&complete, sizeof complete);
   if (complete) {
-    progress.say("done", all_taken ? text("the run has its ", trainer->total_steps(),
-                                          " steps; resume it with --steps N to go on")
-                                   : text(config.train.patience,
-                                          " validations without a better one ended the run at step ",
-                                          trainer->step(), "; resume it with --patience N to go on"));
+    progress.say("done", why_complete(*trainer, config.train));
     return 0;
   }
   const TrainResult outcome = trainer->run();

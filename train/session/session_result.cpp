@@ -134,13 +134,15 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
 }
 
 /// Prints why a run ended before its last step, and the command that makes it longer: more steps do nothing
-/// for a run that ran out of time or patience. `run` is null in pre-training, which the run follows by
-/// itself.
+/// for a run that ran out of time or patience, or reached its score. `run` is null in pre-training, which the
+/// run follows by itself.
 void print_next_command(Progress& progress, const TrainOptions& train, const Trainer& trainer,
                         const TrainResult& outcome, const Path* run) {
   const std::string where = text(" at step ", outcome.step, " of ", trainer.total_steps());
   if (outcome.early && trainer.patience_exhausted()) {
     progress.say("patience", text(train.patience, " validations without improvement: stopped", where));
+  } else if (outcome.early && trainer.score_reached()) {
+    progress.say("score", text("as good as train.stop_score = ", train.stop_score, ": stopped", where));
   } else if (outcome.early) {
     progress.say("time limit", text(train.time_limit, " seconds are over: stopped", where));
   }
@@ -149,6 +151,8 @@ void print_next_command(Progress& progress, const TrainOptions& train, const Tra
   if (!outcome.early) more += text(" --steps ", 2 * outcome.step);
   if (trainer.patience_exhausted()) {
     more += text(" --patience ", 2 * train.patience);
+  } else if (trainer.score_reached()) {
+    more += " --stop-score 0";
   } else if (outcome.early) {
     more += text(" --time-limit ",
                  static_cast<int64_t>(std::ceil(2 * std::max(train.time_limit, outcome.seconds))));

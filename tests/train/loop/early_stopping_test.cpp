@@ -37,6 +37,27 @@ TEST_CASE("early stopping: patience counts validations since the best one") {
   CHECK(!stopping.patience_exhausted());
 }
 
+TEST_CASE("early stopping: a score is reached from the side that is better") {
+  TrainOptions options;
+  RunState state;
+  EarlyStopping stopping(options, 100, state);
+  state.step = 10;
+  stopping.update_best(loss(3));
+  CHECK_FALSE(stopping.score_reached());  // 0: never
+  options.stop_score = 2;
+  CHECK_FALSE(stopping.score_reached());
+  stopping.update_best(loss(2));
+  CHECK(stopping.score_reached());
+  RunState other;
+  EarlyStopping accurate(options, 100, other);
+  options.stop_score = 0.9;
+  CHECK_FALSE(accurate.score_reached());  // nothing was validated
+  accurate.update_best({.list = {{"accuracy", 0.8}}, .lower_is_better = false});
+  CHECK_FALSE(accurate.score_reached());
+  accurate.update_best({.list = {{"accuracy", 0.95}}, .lower_is_better = false});
+  CHECK(accurate.score_reached());
+}
+
 TEST_CASE("early stopping: of equal accuracies the one of the lower loss is the best, then the earliest") {
   TrainOptions options;
   options.patience = 2;

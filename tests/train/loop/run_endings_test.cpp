@@ -86,6 +86,24 @@ TEST_CASE("endings: what is advised next is what goes on") {
   CHECK_THAT(patience_exhausted.err, containing("heed resume runs/c --patience 4") && !containing("--steps"));
 }
 
+TEST_CASE("endings: a run that reaches its score is done, and goes on as one that had none") {
+  const Shell shell;
+  const auto run = [](const std::string& name, const std::string& score) {
+    return small(name, {"--steps", "8", "--validate-every", "2", "--stop-score", score});
+  };
+  const Result done = shell.run(run("a", "0.001"));  // an accuracy
+  CHECK(done.code == 0);
+  CHECK_THAT(done.err, containing("as good as train.stop_score = 0.001: stopped at step 2 of 8") &&
+                           containing("heed resume runs/a --stop-score 0"));
+  CHECK_THAT(shell.run({"resume", "runs/a"}).err, containing("--stop-score 0 to go on"));
+  CHECK(shell.run(run("b", "1")).code == 0);
+  CHECK(shell.run({"resume", "runs/a", "--stop-score", "0", "--quiet"}).code == 0);
+  const auto last = [&](const char* name) {
+    return io::read(shell.scratch / "runs" / name / "ckpt/step_000008/model.safetensors");
+  };
+  CHECK((last("a") == last("b")));
+}
+
 TEST_CASE("endings: a run that patience ends at its last step suggests more of both") {
   const Shell shell;
   const Result both =
