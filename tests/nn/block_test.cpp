@@ -53,7 +53,7 @@ TEST_CASE("block: the norm before each part, or after each sum") {
       if (crossing)
         y = around(y, *block.cross_norm,
                    [&](const Tensor& h) { return block.cross->forward({.queries = h, .keys = encoded}); });
-      y = around(y, block.forward_norm, [&](const Tensor& h) { return block.feed_forward(h, nullptr); });
+      y = around(y, *block.forward_norm, [&](const Tensor& h) { return (*block.feed_forward)(h, nullptr); });
       check_close(block(x, Mask::causal(), encoded, Mask::none(), nullptr, {}), y);
       const int64_t attention = 4 * 36, network = 6 * 10 + 10 + 60 + 6, norms = crossing ? 36 : 24;
       CHECK(count_parameters(block) == attention * (crossing ? 2 : 1) + network + norms);
@@ -91,8 +91,8 @@ TEST_CASE("block: a stream through two blocks has the bits of dropout, sum and n
   Block first = block_of(options, false, rng), second = block_of(options, false, rng);
   LayerNorm last(6, {});
   const Tensor numbers = random(Shape{2, 4, 6}, 1);
-  const std::vector<Tensor*> weights{&first.forward_norm.gain, &second.attention_norm.bias,
-                                     &second.feed_forward.up.weight, &first.feed_forward.down.bias};
+  const std::vector<Tensor*> weights{&first.forward_norm->gain, &second.attention_norm.bias,
+                                     &second.feed_forward->up.weight, &first.feed_forward->down.bias};
   std::vector<std::vector<float>> found[2];
   for (const bool parts : {false, true}) {
     for (Tensor* w : weights) *w = leaf(*w);
@@ -112,8 +112,8 @@ TEST_CASE("block: a stream through two blocks has the bits of dropout, sum and n
           return block->attention->forward(
               {.queries = h, .keys = h, .mask = Mask::causal(), .context = context});
         });
-        sum = around(sum, block->forward_norm, [&](const Tensor& h) {
-          const FeedForward& network = block->feed_forward;
+        sum = around(sum, *block->forward_norm, [&](const Tensor& h) {
+          const FeedForward& network = *block->feed_forward;
           return network.down(dropout(activate(activation, network.up(h)), 0.2, from));
         });
       }
