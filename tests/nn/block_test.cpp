@@ -37,6 +37,27 @@ struct AllAtOnce final : Attention {
 
 }  // namespace
 
+TEST_CASE("block: without a feed-forward network attention is the only branch, with the draws of before") {
+  const DefaultDevice device(any_device());
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    Rng rng(3), again(3);
+    const auto attention = [](Rng& draws) { return plain_attention({.d_model = 6, .heads = 2}, draws); };
+    Block block({.width = 6, .feed_forward = 0, .norm_place = place}, attention(rng), nullptr, rng);
+    CHECK(block.feed_forward == nullptr);
+    CHECK(block.forward_norm == nullptr);
+    CHECK(count_parameters(block) == 4 * 36 + 12);
+    const Tensor x = random(Shape{2, 4, 6}, 1);
+    const auto attended = [&](const Tensor& h) {
+      return block.attention->forward({.queries = h, .keys = h, .mask = Mask::causal()});
+    };
+    const LayerNorm& norm = block.attention_norm;
+    check_close(block(x, Mask::causal(), {}, {}, nullptr, {}),
+                place == NormPlace::pre ? x + attended(norm(x)) : norm(x + attended(x)));
+    attention(again);
+    CHECK(rng.next().stream == again.next().stream);  // it has drawn nothing else
+  }
+}
+
 TEST_CASE("block: the norm before each part, or after each sum") {
   const DefaultDevice device(any_device());
   for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
