@@ -56,7 +56,7 @@ ScoredSequence multi_query_recall(const MultiQueryRecall& options, CounterRng rn
     out.targets[place] = static_cast<int32_t>(values[i]);
   }
   if (options.random_filler) {
-    // As in the published code, filler is any token, so also a key or a value of this sequence.
+    // Filler is any token, also a key or a value of this sequence: the published code draws it so.
     for (int32_t& token : out.tokens)
       if (token == 0) token = static_cast<int32_t>(rng.below(options.vocabulary));
   }

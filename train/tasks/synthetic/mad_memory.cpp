@@ -79,7 +79,7 @@ class MadMemorization final : public MadTask {
     return token == options_.vocabulary - 1 ? "?" : text("key ", token);
   }
 
-  std::vector<int64_t> values_;  // of mad_memorized_values()
+  std::vector<int64_t> values_;  // the value of each key
 };
 
 }  // namespace

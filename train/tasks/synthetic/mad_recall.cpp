@@ -33,7 +33,7 @@ class MadRecall : public MadTask {
   int64_t num_keys() const { return num_plain() / 2; }
 };
 
-/// The same with pairs of noise.
+/// In-context recall in which some pairs are noise.
 class MadNoisyRecall final : public MadRecall {
  public:
   MadNoisyRecall() {
@@ -66,9 +66,9 @@ class MadFuzzyRecall final : public MadTask {
     f("max_value", mad_.max_value, {1, max_positions}, "most tokens of a value");
   }
   void check_more() const override {
-    const int64_t most = std::max(mad_.max_key, mad_.max_value),
+    const int64_t longest = std::max(mad_.max_key, mad_.max_value),
                   shortest = 2 * (mad_.max_key + mad_.max_value) + 1;
-    check_vocabulary(2 * most + 1, "keys and values of different tokens, and padding");
+    check_vocabulary(2 * longest + 1, "keys and values of different tokens, and padding");
     if (options_.length < shortest)
       fail("data.length = ", options_.length, ". It must be at least ", shortest,
            ", for the longest pair twice.");

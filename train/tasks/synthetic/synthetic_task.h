@@ -102,7 +102,7 @@ class SyntheticTask : public Task, public MapProvider, public ExampleProvider {
 
   int64_t batch_size_ = 1, epoch_ = 0;
   double label_smoothing_ = 0;
-  std::vector<int64_t> order_;  // of the planned epoch; empty: new sequences in each batch
+  std::vector<int64_t> order_;  // numbers of the planned epoch's sequences; empty: each batch has new ones
 };
 
 }  // namespace heed
