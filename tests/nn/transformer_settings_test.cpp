@@ -233,7 +233,7 @@ TEST_CASE("transformer: embedding_dropout follows dropout until it is set, and i
   CHECK(config.dropout_of_embeddings() == 0.5);
   config.embedding_dropout = 1;
   CHECK_THROWS_WITH(config.check(), containing("model.embedding_dropout = 1"));
-  const Tensor tokens = Tensor::of<int32_t>({0, 1, 2}, Shape{1, 3});
+  const Tensor tokens = Tensor::of<int32_t>(std::vector<int32_t>{0, 1, 2}, Shape{1, 3});
   const auto drops = [&](double dropout, double of_embeddings) {
     config.dropout = dropout;
     config.embedding_dropout = of_embeddings;

@@ -3,6 +3,7 @@
 # FOLDER is a checkout of HazyResearch/zoology. Needs torch, NumPy, pydantic.
 import argparse
 import sys
+import unittest.mock
 
 import numpy as np
 
@@ -34,6 +35,8 @@ def main():
     parser.add_argument('--count', type=int, default=4000)
     a = parser.parse_args()
     sys.path.insert(0, a.zoology)
+    for unused in ('wandb', 'pandas'):  # what Zoology imports and a generator does not need
+        sys.modules.setdefault(unused, unittest.mock.MagicMock())
     from zoology.data.multiquery_ar import multiquery_ar
     fine = True
     for length, pairs, alpha, filler in ((64, 4, 0.01, False), (128, 8, 0.01, False), (256, 16, 0.01, False),
@@ -42,7 +45,7 @@ def main():
         theirs = multiquery_ar(vocab_size=8192, num_examples=a.count, input_seq_len=length, seed=5, power_a=alpha,
                                num_kv_pairs=pairs, random_non_queries=filler)
         inputs, labels = exported(a.heed, 'mqar', a.count, 'train', [
-            f'data.length={length}', f'model.max_length={length}', f'data.pairs={pairs}', f'data.alpha={alpha}',
+            f'data.length={length}', f'model.max_length={length}', f'data.kv_pairs={pairs}', f'data.alpha={alpha}',
             f'data.random_filler={str(filler).lower()}', 'model.d_model=8'])
         of_theirs = features(theirs.inputs.numpy(), theirs.labels.numpy(), pairs)
         for name, values in features(inputs, labels, pairs).items():

@@ -45,7 +45,7 @@ inline Config small_preset(const std::string& name, int64_t steps = 2, const Cap
             {"data.eval_batches", 2},
             {"data.side", 4},
             {"mqar:data.length", 32},
-            {"mqar:data.pairs", 4},
+            {"mqar:data.kv_pairs", 4},
             {"mad:data.length", 32},
             {"mad-copy:data.copied", 4},
             {"induction:data.length", 32},

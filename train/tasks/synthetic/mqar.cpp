@@ -16,7 +16,7 @@ class MultiQueryRecallTask final : public SyntheticTask {
 
  private:
   void more_fields(Fields& f) override {
-    f("pairs", recall_.pairs, {1, max_positions}, "keys with their values, each of them asked once");
+    f("kv_pairs", recall_.pairs, {1, max_positions}, "keys with their values, each of them asked once");
     f("alpha", recall_.alpha,
       "gaps between a pair and its question follow a power law: the n-th place has the weight n^(alpha - 1)");
     f("random_filler", recall_.random_filler,
@@ -28,10 +28,10 @@ class MultiQueryRecallTask final : public SyntheticTask {
       fail("data.vocabulary = ", options_.vocabulary,
            ". It must be even: one half are keys, one half values.");
     if (options_.length % 2 != 0 || options_.length < 4 * recall_.pairs)
-      fail("data.length = ", options_.length, ", and data.pairs = ", recall_.pairs,
+      fail("data.length = ", options_.length, ", and data.kv_pairs = ", recall_.pairs,
            ". The length must be even and at least 4 times the pairs: ", 4 * recall_.pairs, ".");
     if (recall_.pairs >= options_.vocabulary / 2)
-      fail("data.pairs = ", recall_.pairs, ", but there are ", options_.vocabulary / 2 - 1,
+      fail("data.kv_pairs = ", recall_.pairs, ", but there are ", options_.vocabulary / 2 - 1,
            " keys, and no sequence has one twice. Use fewer pairs or a larger data.vocabulary.");
     if (!(recall_.alpha >= 0 && recall_.alpha <= 1))
       fail("data.alpha = ", recall_.alpha, ". It must be 0 to 1, such as 0.01; 1: all gaps are as likely.");

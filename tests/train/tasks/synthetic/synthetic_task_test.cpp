@@ -27,7 +27,7 @@ Config synthetic(const std::string& preset, const SyntheticSettings& settings = 
 }
 
 /// Settings of mqar that a CPU learns within seconds.
-const SyntheticSettings small_mqar{{"data.vocabulary", "32"}, {"data.length", "16"}, {"data.pairs", "2"}};
+const SyntheticSettings small_mqar{{"data.vocabulary", "32"}, {"data.length", "16"}, {"data.kv_pairs", "2"}};
 
 std::unique_ptr<Module> model_of(const Config& config) {
   Rng rng(1);
@@ -157,9 +157,10 @@ TEST_CASE("synthetic: an epoch has each training sequence once, in another order
 
 TEST_CASE("synthetic: accuracies are counted by places, and as MAD does by tokens and batches") {
   // Predictions 0, 0, 1, 3 of targets 0, 1, 1, 1; then a batch of one sequence in place of three, all right.
-  const Tensor logits = Tensor::of<float>({5, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 5}, Shape{4, 4}),
-               targets = Tensor::of<int32_t>({0, 1, 1, 1}, Shape{4}),
-               right = Tensor::of<int32_t>({0, 0}, Shape{2});
+  const std::vector<float> rows{5, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 5};
+  const std::vector<int32_t> wanted{0, 1, 1, 1}, zeros{0, 0};
+  const Tensor logits = Tensor::of<float>(rows, Shape{4, 4}), targets = Tensor::of<int32_t>(wanted, Shape{4}),
+               right = Tensor::of<int32_t>(zeros, Shape{2});
   AnswerTally places(AccuracyKind::places, 4), tokens(AccuracyKind::tokens_of_batches, 4);
   for (AnswerTally* tally : {&places, &tokens}) {
     tally->add(logits, targets, 3);
@@ -195,9 +196,9 @@ TEST_CASE("synthetic: what cannot be is refused with its setting") {
     CAPTURE(preset, key, value);
     CHECK_THROWS_WITH(synthetic(preset, {{key, value}}), containing(words));
   };
-  refused("mqar", "data.pairs", "17", "data.pairs = 17");
+  refused("mqar", "data.kv_pairs", "17", "data.kv_pairs = 17");
   refused("mqar", "data.length", "63", "data.length = 63");
-  refused("mqar", "data.vocabulary", "8", "data.pairs = 4, but there are 3 keys");
+  refused("mqar", "data.vocabulary", "8", "data.kv_pairs = 4, but there are 3 keys");
   refused("mqar", "data.vocabulary", "31", "data.vocabulary = 31");
   refused("mqar", "data.alpha", "1.5", "data.alpha = 1.5");
   refused("mqar", "model.max_length", "32", "model.max_length = 32");
