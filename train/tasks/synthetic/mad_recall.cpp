@@ -62,8 +62,9 @@ class MadFuzzyRecall final : public MadTask {
 
  private:
   void more_fields(Fields& f) override {
-    f("max_key", mad_.max_key, {1, max_positions}, "most tokens of a key; in the test each has as many");
-    f("max_value", mad_.max_value, {1, max_positions}, "most tokens of a value");
+    f("max_key", mad_.max_key, {1, max_positions},
+      "maximum number of tokens of a key; in the test each has as many");
+    f("max_value", mad_.max_value, {1, max_positions}, "maximum number of tokens of a value");
   }
   void check_more() const override {
     const int64_t longest = std::max(mad_.max_key, mad_.max_value),

@@ -241,8 +241,10 @@ TEST_CASE("synthetic: attention learns mqar within seconds, and guessing among v
   SyntheticSettings settings = small_mqar;
   settings.insert(settings.end(), {{"model.d_model", "32"},
                                    {"model.max_length", "16"},
+                                   {"model.short_convolution", "2"},
+                                   {"model.position", "none"},
                                    {"train.epochs", "0"},
-                                   {"train.max_steps", "600"},
+                                   {"train.max_steps", "400"},
                                    {"train.batch_size", "64"},
                                    {"train.learning_rate", "1e-2"},
                                    {"data.validation", "100"},
