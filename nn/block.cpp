@@ -7,9 +7,11 @@ Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self_attent
              std::unique_ptr<Attention> cross_attention, Rng& rng)
     : attention(std::move(self_attention)),
       cross(std::move(cross_attention)),
-      feed_forward(options.width, options.feed_forward, options.forward, rng),
+      feed_forward(options.feed_forward != 0 ? std::make_unique<FeedForward>(
+                                                   options.width, options.feed_forward, options.forward, rng)
+                                             : nullptr),
       attention_norm(options.width, options.norm),
-      forward_norm(options.width, options.norm),
+      forward_norm(feed_forward ? std::make_unique<LayerNorm>(options.width, options.norm) : nullptr),
       cross_norm(cross ? std::make_unique<LayerNorm>(options.width, options.norm) : nullptr),
       short_convolution(options.short_convolution > 0
                             ? std::make_unique<ShortConvolution>(options.width, options.short_convolution,
@@ -47,7 +49,10 @@ void Block::add_to(ResidualStream& stream, const Mask& mask, const Tensor& encod
                     {h, encoded, encoded_mask, cache != nullptr ? cache->cross.get() : nullptr, context});
     });
   }
-  residual(forward_norm, [&](const Tensor& h) { return feed_forward(h, context.rng, stream.places()); });
+  if (feed_forward) {
+    residual(*forward_norm,
+             [&](const Tensor& h) { return (*feed_forward)(h, context.rng, stream.places()); });
+  }
 }
 
 BlockCache Block::new_cache() const {

@@ -15,7 +15,7 @@ enum class NormPlace { pre, post };
 /// Options shared by all blocks of a model.
 struct BlockOptions {
   int64_t width = 256;                    ///< d_model: of x and of all residual branches
-  int64_t feed_forward = 1024;            ///< hidden units of the feed-forward network
+  int64_t feed_forward = 1024;            ///< hidden units of the feed-forward network; 0: none
   double dropout = 0;                     ///< on the output of each branch, before it is added to x
   NormPlace norm_place = NormPlace::pre;  ///< before each branch, or behind each sum
   LayerNorm::Options norm = {};           ///< options of all norms of the block
@@ -31,7 +31,8 @@ struct BlockCache {
   std::unique_ptr<AttentionCache> convolution = {};  ///< cache of the short convolution; null without one
 };
 
-/// Self-attention, optional cross-attention, feed-forward: each with a residual connection and a norm.
+/// Self-attention, optional cross-attention, optional feed-forward: each with a residual connection and a
+/// norm.
 class Block final : public Module {
  public:
   /// `cross` is null in encoders and language models.
@@ -50,12 +51,12 @@ class Block final : public Module {
   BlockCache new_cache() const;
   void fields(Fields& f) override;
 
-  std::unique_ptr<Attention> attention;   ///< self-attention
-  std::unique_ptr<Attention> cross;       ///< null without cross-attention
-  FeedForward feed_forward;               ///< the last branch
-  LayerNorm attention_norm;               ///< norm of the self-attention branch
-  LayerNorm forward_norm;                 ///< norm of the feed-forward branch
-  std::unique_ptr<LayerNorm> cross_norm;  ///< norm of the cross-attention branch; null without one
+  std::unique_ptr<Attention> attention;       ///< self-attention
+  std::unique_ptr<Attention> cross;           ///< null without cross-attention
+  std::unique_ptr<FeedForward> feed_forward;  ///< the last branch; null without one
+  LayerNorm attention_norm;                   ///< norm of the self-attention branch
+  std::unique_ptr<LayerNorm> forward_norm;    ///< norm of the feed-forward branch; null without one
+  std::unique_ptr<LayerNorm> cross_norm;      ///< norm of the cross-attention branch; null without one
   std::unique_ptr<ShortConvolution> short_convolution;  ///< before self-attention; null without one
 
  private:

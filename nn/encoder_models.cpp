@@ -21,7 +21,7 @@ const EncoderModel::Options& with_input(const EncoderModel::Options& options) {
 EncoderModel::EncoderModel(const TransformerConfig& config, const Options& options,
                            const AttentionFactory& attention, Rng& rng)
     : causal_(with_input(options).causal),
-      dropout_(config.check().dropout),
+      dropout_(config.check().dropout_of_embeddings()),
       logit_scale_(config.logit_scale),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
                                        : nullptr),

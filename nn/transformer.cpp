@@ -38,7 +38,7 @@ Embedder::Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng
     : tokens(vocabulary, config.check().d_model, config.init, rng, config.embedding_std),
       position(config.position, config.max_length, config.d_model, rng, config.position_deviation),
       scale_(config.scale_embedding ? std::sqrt(static_cast<double>(config.d_model)) : 1),
-      dropout_(config.dropout) {}
+      dropout_(config.dropout_of_embeddings()) {}
 
 Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* rng) const {
   const ModuleScope within(this);

@@ -29,11 +29,12 @@ struct TransformerConfig {
   int64_t heads = 8;         ///< attention heads; divide d_model unless head_dim is given
   int64_t kv_heads = 0;      ///< heads of keys and values; 0: as many as heads
   int64_t head_dim = 0;      ///< width of one head's queries, keys and values; 0: d_model / heads
-  int64_t d_ff = 1024;       ///< hidden width of the feed-forward network
+  int64_t d_ff = 1024;       ///< hidden width of the feed-forward network; 0: blocks have none
   int64_t layers = 1;        ///< blocks in each stack
   int64_t max_length = 512;  ///< maximum input length in tokens
-  double dropout = 0.1;      ///< on embeddings, residual branches and the feed-forward network
+  double dropout = 0.1;      ///< on residual branches and the feed-forward network
   std::optional<double> attention_dropout = {};  ///< on attention weights; empty: same as `dropout`
+  std::optional<double> embedding_dropout = {};  ///< on embeddings; empty: same as `dropout`
   Activation activation = Activation::relu;      ///< activation of the feed-forward network
   NormPlace norm = NormPlace::pre;               ///< where a block normalises
   kernel::NormScale norm_scale = kernel::NormScale::variance;  ///< divisor of the norms
@@ -56,6 +57,8 @@ struct TransformerConfig {
   void fields(Fields& f);  ///< names every field with its help: the [model] settings
   /// The dropout in effect on attention weights.
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
+  /// The dropout in effect on embeddings.
+  double dropout_of_embeddings() const { return embedding_dropout.value_or(dropout); }
   /// Returns *this. Fails on an illegal value, naming it and the legal ones.
   const TransformerConfig& check() const;
   /// The part of an attention's configuration that all attentions of the model share.

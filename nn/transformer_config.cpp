@@ -17,12 +17,14 @@ void TransformerConfig::fields(Fields& f) {
     "key-value heads, each shared by a group of heads; must divide heads; 0: as many as heads");
   f("head_dim", head_dim, {0, max_width},
     "width of the queries, keys and values of one head; 0: d_model / heads");
-  f("d_ff", d_ff, {1, max_positions}, "hidden width of the feed-forward network");
+  f("d_ff", d_ff, {0, max_positions},
+    "hidden width of the feed-forward network; 0: blocks without one, as in the preset mqar");
   f("layers", layers, {1, max_layers}, "blocks in each stack");
   f("max_length", max_length, {1, max_positions}, "maximum input length in tokens");
-  f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
+  f("dropout", dropout, "on residual branches and the feed-forward network");
   f("attention_dropout", attention_dropout, {"dropout", dropout},
     "on attention weights; unless set: dropout");
+  f("embedding_dropout", embedding_dropout, {"dropout", dropout}, "on embeddings; unless set: dropout");
   f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu"}),
     "activation function of the feed-forward network; swiglu and geglu add a gate, a third layer");
   f("norm", Choice(norm, {"pre", "post"}), "where a block normalises");
@@ -97,6 +99,7 @@ const TransformerConfig& TransformerConfig::check() const {
   };
   probability("dropout", dropout);
   probability("attention_dropout", dropout_of_weights());
+  probability("embedding_dropout", dropout_of_embeddings());
   if (!(embedding_std >= 0))
     fail("model.embedding_std = ", embedding_std, ". It must be above 0, or 0 for init's.");
   if (!(position_deviation >= 0 && position_deviation < 1e3))

@@ -115,10 +115,10 @@ DecoderOnly sorter(const Tensors& file) {
     put(heads.output, tensor("attn.c_proj.weight"), tensor("attn.c_proj.bias"));
     put(block.attention_norm.gain, tensor("ln_1.weight"));
     put(block.attention_norm.bias, tensor("ln_1.bias"));
-    put(block.forward_norm.gain, tensor("ln_2.weight"));
-    put(block.forward_norm.bias, tensor("ln_2.bias"));
-    put(block.feed_forward.up, tensor("mlp.c_fc.weight"), tensor("mlp.c_fc.bias"));
-    put(block.feed_forward.down, tensor("mlp.c_proj.weight"), tensor("mlp.c_proj.bias"));
+    put(block.forward_norm->gain, tensor("ln_2.weight"));
+    put(block.forward_norm->bias, tensor("ln_2.bias"));
+    put(block.feed_forward->up, tensor("mlp.c_fc.weight"), tensor("mlp.c_fc.bias"));
+    put(block.feed_forward->down, tensor("mlp.c_proj.weight"), tensor("mlp.c_proj.bias"));
   }
   put(model.decoder.norm->gain, file["transformer.ln_f.weight"]);
   put(model.decoder.norm->bias, file["transformer.ln_f.bias"]);
@@ -182,13 +182,13 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
   check("yProj", attended);
   const Tensor after = x + attended;
   check("attnResid", after);
-  const Tensor h2 = block.forward_norm(after);
+  const Tensor h2 = (*block.forward_norm)(after);
   check("ln2", h2);
-  const Tensor up = block.feed_forward.up(h2);
+  const Tensor up = block.feed_forward->up(h2);
   check("fc", up);
   check("gelu", gelu_tanh(up));
-  check("mlp", block.feed_forward(h2, nullptr));
-  check("mlpResid", after + block.feed_forward(h2, nullptr));
+  check("mlp", (*block.feed_forward)(h2, nullptr));
+  check("mlpResid", after + (*block.feed_forward)(h2, nullptr));
 
   Tensor y = x;
   for (size_t i = 0; i < 3; ++i) {

@@ -37,6 +37,27 @@ struct AllAtOnce final : Attention {
 
 }  // namespace
 
+TEST_CASE("block: without a feed-forward network attention is the only branch, with the draws of before") {
+  const DefaultDevice device(any_device());
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    Rng rng(3), again(3);
+    const auto attention = [](Rng& draws) { return plain_attention({.d_model = 6, .heads = 2}, draws); };
+    Block block({.width = 6, .feed_forward = 0, .norm_place = place}, attention(rng), nullptr, rng);
+    CHECK(block.feed_forward == nullptr);
+    CHECK(block.forward_norm == nullptr);
+    CHECK(count_parameters(block) == 4 * 36 + 12);
+    const Tensor x = random(Shape{2, 4, 6}, 1);
+    const auto attended = [&](const Tensor& h) {
+      return block.attention->forward({.queries = h, .keys = h, .mask = Mask::causal()});
+    };
+    const LayerNorm& norm = block.attention_norm;
+    check_close(block(x, Mask::causal(), {}, {}, nullptr, {}),
+                place == NormPlace::pre ? x + attended(norm(x)) : norm(x + attended(x)));
+    attention(again);
+    CHECK(rng.next().stream == again.next().stream);  // it has drawn nothing else
+  }
+}
+
 TEST_CASE("block: the norm before each part, or after each sum") {
   const DefaultDevice device(any_device());
   for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
@@ -53,7 +74,7 @@ TEST_CASE("block: the norm before each part, or after each sum") {
       if (crossing)
         y = around(y, *block.cross_norm,
                    [&](const Tensor& h) { return block.cross->forward({.queries = h, .keys = encoded}); });
-      y = around(y, block.forward_norm, [&](const Tensor& h) { return block.feed_forward(h, nullptr); });
+      y = around(y, *block.forward_norm, [&](const Tensor& h) { return (*block.feed_forward)(h, nullptr); });
       check_close(block(x, Mask::causal(), encoded, Mask::none(), nullptr, {}), y);
       const int64_t attention = 4 * 36, network = 6 * 10 + 10 + 60 + 6, norms = crossing ? 36 : 24;
       CHECK(count_parameters(block) == attention * (crossing ? 2 : 1) + network + norms);
@@ -91,8 +112,8 @@ TEST_CASE("block: a stream through two blocks has the bits of dropout, sum and n
   Block first = block_of(options, false, rng), second = block_of(options, false, rng);
   LayerNorm last(6, {});
   const Tensor numbers = random(Shape{2, 4, 6}, 1);
-  const std::vector<Tensor*> weights{&first.forward_norm.gain, &second.attention_norm.bias,
-                                     &second.feed_forward.up.weight, &first.feed_forward.down.bias};
+  const std::vector<Tensor*> weights{&first.forward_norm->gain, &second.attention_norm.bias,
+                                     &second.feed_forward->up.weight, &first.feed_forward->down.bias};
   std::vector<std::vector<float>> found[2];
   for (const bool parts : {false, true}) {
     for (Tensor* w : weights) *w = leaf(*w);
@@ -112,8 +133,8 @@ TEST_CASE("block: a stream through two blocks has the bits of dropout, sum and n
           return block->attention->forward(
               {.queries = h, .keys = h, .mask = Mask::causal(), .context = context});
         });
-        sum = around(sum, block->forward_norm, [&](const Tensor& h) {
-          const FeedForward& network = block->feed_forward;
+        sum = around(sum, *block->forward_norm, [&](const Tensor& h) {
+          const FeedForward& network = *block->feed_forward;
           return network.down(dropout(activate(activation, network.up(h)), 0.2, from));
         });
       }

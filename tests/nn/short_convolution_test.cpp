@@ -149,11 +149,11 @@ TEST_CASE("short convolution: a block convolves the input of its self-attention"
       const Tensor h = depthwise_convolution(given, block.short_convolution->weight, true);
       return block.attention->forward({.queries = h, .keys = h, .mask = Mask::causal()});
     };
-    const auto network = [&](const Tensor& h) { return block.feed_forward(h, nullptr); };
+    const auto network = [&](const Tensor& h) { return (*block.feed_forward)(h, nullptr); };
     const auto around = [&](const Tensor& input, const LayerNorm& norm, const auto& part) {
       return place == NormPlace::pre ? input + part(norm(input)) : norm(input + part(input));
     };
-    const Tensor y = around(around(x, block.attention_norm, attended), block.forward_norm, network);
+    const Tensor y = around(around(x, block.attention_norm, attended), *block.forward_norm, network);
     CHECK(apart(block(x, Mask::causal(), {}, Mask::none(), nullptr, {}), y) < 1e-5);
     CHECK(block.new_cache().convolution);
   }

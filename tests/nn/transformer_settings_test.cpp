@@ -1,5 +1,5 @@
 // Tests settings of nn/transformer.h that change its parts: RMS norm, gates, biases, untied tables, the scale
-// of logits, the short convolution.
+// of logits, the short convolution, dropout of embeddings.
 #include <cmath>
 
 #include "heed/autograd/gradcheck.h"
@@ -226,6 +226,23 @@ TEST_CASE("settings of blocks: gradients of a whole model of them, each paramete
   config.attention_bias.query = config.attention_bias.value = true;
   config.logit_scale = 0.5;
   check_whole_model(config);
+}
+
+TEST_CASE("transformer: embedding_dropout follows dropout until it is set, and is that of embeddings alone") {
+  TransformerConfig config{.d_model = 8, .heads = 1, .max_length = 4, .dropout = 0.5};
+  CHECK(config.dropout_of_embeddings() == 0.5);
+  config.embedding_dropout = 1;
+  CHECK_THROWS_WITH(config.check(), containing("model.embedding_dropout = 1"));
+  const Tensor tokens = Tensor::of<int32_t>(std::vector<int32_t>{0, 1, 2}, Shape{1, 3});
+  const auto drops = [&](double dropout, double of_embeddings) {
+    config.dropout = dropout;
+    config.embedding_dropout = of_embeddings;
+    Rng rng(1);
+    const Embedder embedder(5, config, rng);
+    return embedder(tokens, 0, &rng).to_host() != embedder(tokens, 0, nullptr).to_host();
+  };
+  CHECK(!drops(0.5, 0));
+  CHECK(drops(0, 0.5));
 }
 
 }  // namespace heed

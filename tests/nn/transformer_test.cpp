@@ -156,8 +156,8 @@ TEST_CASE("stack: branches start smaller the more there are") {
   config.layers = 8;
   config.init = Init::normal;
   const TransformerStack stack(config, {.causal = true}, plain_attention, {}, rng);
-  CHECK(deviation(stack.blocks[3]->feed_forward.down.weight) == Approx(0.02 / 4).epsilon(0.05));
-  CHECK(deviation(stack.blocks[3]->feed_forward.up.weight) == Approx(0.02).epsilon(0.05));
+  CHECK(deviation(stack.blocks[3]->feed_forward->down.weight) == Approx(0.02 / 4).epsilon(0.05));
+  CHECK(deviation(stack.blocks[3]->feed_forward->up.weight) == Approx(0.02).epsilon(0.05));
 }
 
 TEST_CASE("transformer: tied tables are one") {

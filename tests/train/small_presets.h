@@ -44,6 +44,12 @@ inline Config small_preset(const std::string& name, int64_t steps = 2, const Cap
             {"train.batch_tokens", 100},
             {"data.eval_batches", 2},
             {"data.side", 4},
+            {"mqar:data.length", 32},
+            {"mqar:data.kv_pairs", 4},
+            {"mad:data.length", 32},
+            {"mad-copy:data.copied", 4},
+            {"induction:data.length", 32},
+            {"induction:data.longest_test", 64},
             {"data.up_to", 700},
             {"data.shortest", 600}};
   caps.insert(caps.end(), wider.begin(), wider.end());

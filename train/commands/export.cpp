@@ -1,4 +1,6 @@
 // heed export: writes a model, and its first training batches, in files that other programs read.
+#include <numeric>
+
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/data/tokenizers/byte_pair.h"
@@ -8,6 +10,7 @@
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/session/loaded_run.h"
 #include "heed/train/session/run_inputs.h"
+#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
@@ -82,6 +85,17 @@ void write_first_batches(const Path& folder, const Config& config, int64_t round
             rates(config, total, (rounds + accumulate - 1) / accumulate).dump(1) + "\n");
 }
 
+/// Writes the first test examples as one batch.
+void write_test_examples(const Path& folder, const Config& config, int64_t count) {
+  const ExampleProvider& provider = example_provider(*config.task);
+  if (count > provider.test_examples())
+    fail("--test-examples ", count, ": the test split has ", provider.test_examples(),
+         ". Give at most as many, or a larger data.test_size.");
+  std::vector<int64_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  write_batches(folder / "test.safetensors", *config.task, {provider.test_batch(numbers, 0).batch});
+}
+
 int export_run(const ParsedArguments& arguments) {
   refuse_others(
       arguments, "export", {"out", "checkpoint"},
@@ -100,7 +114,8 @@ int run_export(const ParsedArguments& arguments) {
   if (arguments.has("checkpoint"))
     fail("export: --checkpoint chooses among the checkpoints of a run, and ", arguments.positional[0],
          " is none. Leave it out.");
-  const int64_t rounds = arguments.integer("rounds", 0, 0);
+  const int64_t rounds = arguments.integer("rounds", 0, 0),
+                test_examples = arguments.integer("test-examples", 0, 0);
   const Path folder = new_folder(arguments);
   Config config = make_config(arguments.positional[0]);
   apply_settings(config, arguments);
@@ -111,6 +126,7 @@ int run_export(const ParsedArguments& arguments) {
   const auto model = new_model(config, rng);
   write_model(folder, config, save_bytes(*model), config.task->artifacts());
   if (rounds > 0) write_first_batches(folder, config, rounds);
+  if (test_examples > 0) write_test_examples(folder, config, test_examples);
   io::printf("%s: the model before its first step%s\n", folder.c_str(),
              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
   return 0;
@@ -128,6 +144,7 @@ Command command::export_model() {
           .options = with_machine_options(
               {{"out", "DIR", "new folder for the files"},
                {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
+               {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
                {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
           .settings = true,
           .run = run_export};

@@ -43,6 +43,7 @@ void overfit(Config& config, int64_t batches) {
   const std::string who = text("--overfit ", batches);
   override_setting(config, "model.dropout", "0", who);
   override_setting(config, "model.attention_dropout", "0", who);
+  override_setting(config, "model.embedding_dropout", "0", who);
   override_setting(config, "train.label_smoothing", "0", who);
   config.set("train.overfit_batches", text(batches), who + ": ");
 }

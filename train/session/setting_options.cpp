@@ -24,15 +24,18 @@ std::string range_text(const IntRange& range) {
   return range.max >= max_integer ? text("from ", range.min) : text(range.min, " to ", range.max);
 }
 
-/// Lists tasks: "lm, mnist". "lra" stands for all tasks of the Long Range Arena.
+/// Lists tasks: "lm, mnist". "lra" stands for all tasks of the Long Range Arena, "mad" for all of MAD.
 std::string names_of(std::vector<std::string> some) {
-  const auto of_arena = [](const std::string& name) { return name.starts_with("lra-"); };
   std::vector<std::string> every;
   for (const TaskEntry& entry : tasks()) every.emplace_back(entry.name);
-  if (std::count_if(some.begin(), some.end(), of_arena) ==
-      std::count_if(every.begin(), every.end(), of_arena)) {
-    some.erase(std::remove_if(some.begin(), some.end(), of_arena), some.end());
-    some.emplace_back("lra");
+  for (const std::string family : {"lra", "mad"}) {
+    const auto is_member = [&](const std::string& name) { return name.starts_with(family + "-"); };
+    if (std::count_if(some.begin(), some.end(), is_member) !=
+        std::count_if(every.begin(), every.end(), is_member))
+      continue;
+    const auto first = std::find_if(some.begin(), some.end(), is_member);
+    *first = family;
+    some.erase(std::remove_if(first, some.end(), is_member), some.end());
   }
   std::string out;
   for (const std::string& name : some) out += (out.empty() ? "" : ", ") + name;

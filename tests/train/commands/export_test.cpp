@@ -7,6 +7,7 @@
 #include "heed/tests/train/small_run.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/program.h"
+#include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/registry.h"
 
 using namespace heed;
@@ -78,6 +79,24 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       CHECK(heed_program({"export", file_name, "--out", folder}) == static_cast<int>(Fault::usage));
     }
   }
+}
+
+TEST_CASE("export: test examples are those of the test split, as many as were asked for") {
+  Scratch scratch;
+  const std::string file_name = (scratch / "run.toml").string(), folder = (scratch / "start").string();
+  Config config = small_preset("mqar", 2);
+  io::write(file_name, to_toml(config));
+  REQUIRE(heed_program({"export", file_name, "--out", folder, "--test-examples", "3"}) == 0);
+  config.task->load(config, {}, [](const std::string&) {});
+  const std::vector<int64_t> numbers{0, 1, 2};
+  const Tensor expected = example_provider(*config.task).test_batch(numbers, 0).batch[0];
+  const std::string bytes = io::read(scratch / "start/test.safetensors");
+  const SafeTensors file = SafeTensors::parse(bytes, "test");
+  const auto found = file.bytes(file.at("000000.ids"));
+  REQUIRE(static_cast<int64_t>(found.size()) == expected.bytes());
+  CHECK(std::memcmp(found.data(), contiguous(expected).raw(), found.size()) == 0);
+  CHECK(heed_program({"export", file_name, "--out", folder + "2", "--test-examples", "1000"}) ==
+        static_cast<int>(Fault::usage));
 }
 
 TEST_CASE("export: --device is of the call alone") {

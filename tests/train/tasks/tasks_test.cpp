@@ -26,6 +26,10 @@ Config tiny(const std::string& task, const std::vector<std::pair<std::string, st
                                                             {"translate:data.num_examples", "200"},
                                                             {"lm:data.num_examples", "3000"},
                                                             {"data.side", "4"},
+                                                            {"mqar:data.length", "16"},
+                                                            {"mad:data.length", "16"},
+                                                            {"mad-copy:data.copied", "4"},
+                                                            {"induction:data.length", "16"},
                                                             {"data.test_size", "20"},
                                                             {"data.validation", "10"},
                                                             {"translate:data.test_size", "8"},
@@ -49,6 +53,11 @@ Config tiny(const std::string& task, const std::vector<std::pair<std::string, st
   }
   config.check();
   return config;
+}
+
+/// True for tasks whose models have an encoder; the others have causal stacks alone.
+bool has_encoder(const std::string& task) {
+  return task != "lm" && task != "mqar" && task != "induction" && !task.starts_with("mad-");
 }
 
 void load(Config& config) {
@@ -109,7 +118,7 @@ TEST_CASE("tasks: every task trains, scores and shows its maps with every varian
         exact = exact && variant.traits.map == MapKind::exact;
       };
       const bool decodes = variant.traits.causal && variant.traits.steps;
-      const bool encodes = std::string(entry.name) != "lm";
+      const bool encodes = has_encoder(entry.name);
       put(config.attention.encoder, encodes && variant.traits.bidirectional);
       put(config.attention.decoder, decodes);
       put(config.attention.cross, variant.traits.cross && variant.traits.steps && variant.traits.padding);
