@@ -26,6 +26,8 @@ constexpr FitSetting fit_settings[] = {
     {"learning_rate", "schedule.learning_rate"},
     {"warmup_steps", "schedule.warmup_steps"},
     {"min_lr_ratio", "schedule.min_lr_ratio"},
+    {"decay_share", "schedule.decay_share"},
+    {"decay_shape", "schedule.decay_shape"},
     {"cycle_momentum", "schedule.cycle_momentum"},
     {"optimizer", "optimizer.kind"},
     {"beta1", "optimizer.beta1"},
