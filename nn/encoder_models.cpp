@@ -65,7 +65,7 @@ Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const
 
 void EncoderModel::fields(Fields& f) {
   f("embedder", embedder_);
-  f("patches", patches_);
+  f.boundary("patches", patches_);
   f("position", position_);
   f("first", first_);
   f("encoder", encoder_);
@@ -183,7 +183,7 @@ void Classifier::fields(Fields& f) {
   EncoderModel::fields(f);
   f("hidden", hidden_);
   f("second", second_);
-  f("classes", classes_);
+  f.boundary("classes", classes_);
 }
 
 TokenPredictor::TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
@@ -206,7 +206,7 @@ Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, cons
 void TokenPredictor::fields(Fields& f) {
   EncoderModel::fields(f);
   f("hidden", hidden_);
-  f("tokens", tokens_);
+  f.boundary("tokens", tokens_);
 }
 
 }  // namespace heed

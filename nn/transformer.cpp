@@ -278,7 +278,7 @@ void EncoderDecoder::fields(Fields& f) {
   f("target", target);
   f("encoder", encoder);
   f("decoder", decoder);
-  f("output", output);
+  f.boundary("output", output);
 }
 
 DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
@@ -357,7 +357,7 @@ Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
 void DecoderOnly::fields(Fields& f) {
   f("embedder", embedder);
   f("decoder", decoder);
-  f("output", output);
+  f.boundary("output", output);
 }
 
 }  // namespace heed
