@@ -31,6 +31,9 @@ void check_kind(const Config& config) {
     if (key != nullptr) fail("model.", key, " is of recurrent models. Add --model seq2seq, or take it out.");
     return;
   }
+  if (model.base_width > 0)
+    fail("model.base_width = ", model.base_width,
+         " is of transformers, and model.kind = seq2seq has none. Take it out.");
   if (config.task_name != "translate")
     fail("model.kind = seq2seq translates, and the task is ", config.task_name, ". Use transformer.");
   const Wiring wiring = model.recurrent.wiring;
@@ -89,8 +92,13 @@ void check_pretraining(const Config& config) {
 std::string of_train(const char* key) { return setting_name(text("train.", key)); }
 
 /// Fails for settings of the optimizer that are out of range or contradict each other.
-void check_optimizer(const TrainOptions& train) {
+void check_optimizer(const Config& config) {
+  const TrainOptions& train = config.train;
   const OptimizerOptions& optimizer = train.optimizer;
+  OptimizerKind kind = optimizer.kind;
+  if (config.model.base_width > 0 && (kind == OptimizerKind::sgd || kind == OptimizerKind::muon))
+    fail("model.base_width = ", config.model.base_width, " scales learning rates as adamw needs it, and ",
+         of_train("optimizer"), " = ", choice_of(kind).word(), ". Use adamw, adam, lion or schedule_free.");
   if (optimizer.kind != OptimizerKind::schedule_free) return;
   if (optimizer.ema > 0)
     fail(of_train("ema"), " = ", optimizer.ema,
@@ -145,7 +153,7 @@ void check_all(const Config& config) {
     fail(of_train("min_lr_ratio"), " = ", train.schedule.min_lr_ratio, ". It must be 0 to 1.");
   if (!(train.schedule.decay_share > 0 && train.schedule.decay_share <= 1))
     fail(of_train("decay_share"), " = ", train.schedule.decay_share, ". It must be above 0 and at most 1.");
-  check_optimizer(train);
+  check_optimizer(config);
   if ((train.max_steps > 0) == (train.epochs > 0))
     fail("train.max_steps = ", train.max_steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");
