@@ -53,7 +53,7 @@ Tensor Convolution::operator()(const Tensor& x) const {
 }
 
 void Convolution::fields(Fields& f) {
-  f("weight", weight);
+  f.matrix("weight", weight);
   f("bias", bias);
 }
 

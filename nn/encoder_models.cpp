@@ -22,7 +22,7 @@ EncoderModel::EncoderModel(const TransformerConfig& config, const Options& optio
                            const AttentionFactory& attention, Rng& rng)
     : causal_(with_input(options).causal),
       dropout_(config.check().dropout_of_embeddings()),
-      logit_scale_(config.logit_scale),
+      logit_scale_(config.logit_scale * config.width_ratio()),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
                                        : nullptr),
       patches_(embedder_
@@ -65,7 +65,7 @@ Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const
 
 void EncoderModel::fields(Fields& f) {
   f("embedder", embedder_);
-  f("patches", patches_);
+  f.boundary("patches", patches_);
   f("position", position_);
   f("first", first_);
   f("encoder", encoder_);
@@ -113,7 +113,9 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
       options_(options) {
   int64_t width = head_width(config);
   const auto add_layer = [&](std::unique_ptr<Linear>& layer, int64_t hidden) {
-    layer = std::make_unique<Linear>(width, hidden, rng, linear_options(config));
+    LinearOptions linear = linear_options(config);
+    if (!hidden_) linear.gain = std::sqrt(config.width_ratio());  // the first of them reads hidden states
+    layer = std::make_unique<Linear>(width, hidden, rng, linear);
     width = hidden;
   };
   if (options.head_hidden > 0) add_layer(hidden_, options.head_hidden);
@@ -183,7 +185,7 @@ void Classifier::fields(Fields& f) {
   EncoderModel::fields(f);
   f("hidden", hidden_);
   f("second", second_);
-  f("classes", classes_);
+  f.boundary("classes", classes_);
 }
 
 TokenPredictor::TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
@@ -206,7 +208,7 @@ Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, cons
 void TokenPredictor::fields(Fields& f) {
   EncoderModel::fields(f);
   f("hidden", hidden_);
-  f("tokens", tokens_);
+  f.boundary("tokens", tokens_);
 }
 
 }  // namespace heed

@@ -35,7 +35,7 @@ class Linear final : public Module {
     return linear(x, weight, bias, result);
   }
   void fields(Fields& f) override {
-    f("weight", weight);
+    f.matrix("weight", weight);
     f("bias", bias);
   }
 

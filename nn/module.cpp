@@ -92,6 +92,40 @@ std::vector<Named> parameters(Module& module) {
   return out;
 }
 
+namespace {
+
+/// Sorts the trained tensors of a module into matrices between hidden states and others.
+class MatrixVisitor final : public Fields {
+ public:
+  std::unordered_set<const void*> hidden, others;
+
+ private:
+  void on(const char*, Tensor& tensor) override { others.insert(identity(tensor)); }
+  void on_matrix(const char*, Tensor& tensor) override {
+    (is_boundary_ ? others : hidden).insert(identity(tensor));
+  }
+  void on(const char*, Module& child) override { child.fields(*this); }
+  void on_boundary(const char*, Module& child) override {
+    const ScopedValue inside(is_boundary_, true);
+    child.fields(*this);
+  }
+
+  bool is_boundary_ = false;
+};
+
+}  // namespace
+
+std::vector<Named> hidden_matrices(Module& module) {
+  MatrixVisitor found;
+  module.fields(found);
+  std::vector<Named> out = parameters(module);
+  std::erase_if(out, [&](const Named& named) {
+    const void* tensor = identity(*named.tensor);
+    return !found.hidden.contains(tensor) || found.others.contains(tensor);
+  });
+  return out;
+}
+
 int64_t count_parameters(Module& module) {
   int64_t count = 0;
   for (const Named& named : parameters(module)) count += named.tensor->size();

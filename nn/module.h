@@ -38,6 +38,9 @@ struct Named {
 std::vector<Named> parameters(Module& module);
 /// Every parameter and buffer once, in the order of fields().
 std::vector<Named> tensors(Module& module);
+/// The trained matrices between hidden states: those that fields() lists by Fields::matrix(), and that no
+/// other name of theirs, as of a tied one, makes a table or a part of Fields::boundary().
+std::vector<Named> hidden_matrices(Module& module);
 /// The number of trained elements.
 int64_t count_parameters(Module& module);
 /// The dotted name of a module inside `root`; "" when it is not inside.

@@ -97,6 +97,22 @@ class Fields {
     else
       on_empty(name, tensor);
   }
+  /// The weight of a linear map, whose last two axes are outputs and inputs: optimizers for matrices, such as
+  /// Muon, update it as one. An embedding, a table of positions and the filters of single channels are none.
+  void matrix(const char* name, Tensor& tensor) {
+    if (tensor)
+      on_matrix(name, tensor);
+    else
+      on_empty(name, tensor);
+  }
+  /// A module that makes hidden states of data, or outputs such as logits of hidden states: its matrices are
+  /// no matrices between hidden states.
+  void boundary(const char* name, Module& child) { on_boundary(name, child); }
+  /// A boundary() that may be missing; nothing where it is null.
+  template <class M>
+  void boundary(const char* name, std::unique_ptr<M>& child) {
+    if (child) on_boundary(name, *child);
+  }
   /// A tensor computed from the options: moved with the module, but neither trained nor saved.
   void constant(const char* name, Tensor& tensor) {
     if (tensor) on_constant(name, tensor);
@@ -146,6 +162,8 @@ class Fields {
 
  protected:
   virtual void on(const char*, Tensor&) {}  ///< a tensor that is not empty
+  virtual void on_matrix(const char* name, Tensor& tensor) { on(name, tensor); }  ///< see matrix()
+  virtual void on_boundary(const char* name, Module& child) { on(name, child); }  ///< see boundary()
   /// An empty tensor: random numbers that are drawn at each call unless a user fixes them here.
   virtual void on_empty(const char*, Tensor&) {}
   virtual void on_constant(const char*, Tensor&) {}  ///< a tensor computed from the options

@@ -287,7 +287,7 @@ void Seq2Seq::fields(Fields& f) {
   f("target", target);
   f("encoder", encoder);
   f("decoder", decoder);
-  f("output", output);
+  f.boundary("output", output);
 }
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "heed/autograd/autocast.h"
+#include "heed/autograd/in_place.h"
 #include "heed/core/settings_in_errors.h"
 
 namespace heed {
@@ -37,7 +38,8 @@ BlockOptions block_options(const TransformerConfig& c, double out_gain, bool cau
 Embedder::Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng)
     : tokens(vocabulary, config.check().d_model, config.init, rng, config.embedding_std),
       position(config.position, config.max_length, config.d_model, rng, config.position_deviation),
-      scale_(config.scale_embedding ? std::sqrt(static_cast<double>(config.d_model)) : 1),
+      scale_(config.scale_embedding ? std::sqrt(config.width_ratio() * static_cast<double>(config.d_model))
+                                    : 1),
       dropout_(config.dropout_of_embeddings()) {}
 
 Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* rng) const {
@@ -90,6 +92,8 @@ TransformerStack::TransformerStack(const TransformerConfig& config, Role role, c
                                              std::move(self_attention), std::move(cross_attention), rng));
   }
   if (config.norm == NormPlace::pre) norm = std::make_unique<LayerNorm>(config.d_model, norm_options(config));
+  if (config.base_width > 0)
+    for (const Named& one : hidden_matrices(*this)) scale_(*one.tensor, std::sqrt(config.width_ratio()));
 }
 
 Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
@@ -215,7 +219,7 @@ EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_v
       decoder(config, {.causal = true, .cross = true}, attentions.decoder, attentions.cross, rng),
       output(tie_tables(config, source, target, rng)),
       max_length_(config.max_length),
-      logit_scale_(config.logit_scale) {}
+      logit_scale_(config.logit_scale * config.width_ratio()) {}
 
 Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
   if (const auto packing = context.packing(lengths, ids.extent(1))) {
@@ -278,7 +282,7 @@ void EncoderDecoder::fields(Fields& f) {
   f("target", target);
   f("encoder", encoder);
   f("decoder", decoder);
-  f("output", output);
+  f.boundary("output", output);
 }
 
 DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
@@ -287,7 +291,7 @@ DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
       decoder(config, {.causal = true}, attention, {}, rng),
       output(tie_tables(config, embedder, embedder, rng)),
       max_length_(config.max_length),
-      logit_scale_(config.logit_scale) {}
+      logit_scale_(config.logit_scale * config.width_ratio()) {}
 
 Tensor DecoderOnly::hidden(const Tensor& ids, const ForwardContext& context) const {
   return decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context);
@@ -357,7 +361,7 @@ Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
 void DecoderOnly::fields(Fields& f) {
   f("embedder", embedder);
   f("decoder", decoder);
-  f("output", output);
+  f.boundary("output", output);
 }
 
 }  // namespace heed

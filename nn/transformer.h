@@ -52,9 +52,19 @@ struct TransformerConfig {
   bool norm_bias = true;                 ///< in all norms, but RMS norms have none
   bool output_bias = true;               ///< an untied output layer adds a bias
   double logit_scale = 1;                ///< multiplies the logits
+  /// The width at which a learning rate was tuned; 0: rates are not transferred. Else the model begins, and
+  /// scales its logits and embeddings, so that the best rate stays that of this width, where matrices between
+  /// hidden states train with width_ratio() times the rate (OptimizerOptions::hidden_rate): maximal update
+  /// parametrization, Yang et al. 2022, arXiv 2203.03466, table 8 for Adam. It needs init = normal; heads
+  /// grow in number with the width, at one head_dim.
+  int64_t base_width = 0;
   /// Taps of a depthwise convolution on the input of each self-attention (nn/short_convolution.h); 0: none.
   int64_t short_convolution = 0;
   void fields(Fields& f);  ///< names every field with its help: the [model] settings
+  /// base_width / d_model; 1 without a base_width.
+  double width_ratio() const {
+    return base_width > 0 ? static_cast<double>(base_width) / static_cast<double>(d_model) : 1;
+  }
   /// The dropout in effect on attention weights.
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
   /// The dropout in effect on embeddings.

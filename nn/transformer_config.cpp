@@ -65,6 +65,9 @@ void TransformerConfig::fields(Fields& f) {
   f("norm_bias", norm_bias, "bias in the norms; no effect with norm_scale = rms, which has none");
   f("output_bias", output_bias, "bias of an output layer of its own");
   f("logit_scale", logit_scale, "multiplies the logits; above 0");
+  f("base_width", base_width, {0, max_width},
+    "width at which the learning rate was tuned: it then fits d_model, too (mu-P); needs init = normal, and "
+    "the head_dim of that width; 0: off");
   f("short_convolution", short_convolution, {0, max_taps},
     "taps of a depthwise convolution on the input of each self-attention, up to the token in decoders and "
     "around it in encoders; 0: none");
@@ -107,6 +110,9 @@ const TransformerConfig& TransformerConfig::check() const {
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
   if (!(logit_scale > 0))
     fail("model.logit_scale = ", logit_scale, ". It must be above 0; 1 changes nothing.");
+  if (base_width > 0 && (init != Init::normal || identity_projections))
+    fail("model.base_width = ", base_width,
+         " needs model.init = normal and no model.identity_projections: the other ones depend on the width.");
   return *this;
 }
 

@@ -36,9 +36,9 @@ struct HatOptions {
 struct CrossSegment final : Module {
   Tensor query, key, value, positions;
   void fields(Fields& f) override {
-    f("query", query);
-    f("key", key);
-    f("value", value);
+    f.matrix("query", query);
+    f.matrix("key", key);
+    f.matrix("value", value);
     f("positions", positions);
   }
 };

@@ -117,6 +117,24 @@ TEST_CASE("resume: patience ends a run in pieces where it ends a whole one, with
   }
 }
 
+TEST_CASE("resume: muon, lion and schedule-free AdamW in pieces, on other numbers of threads") {
+  for (const char* optimizer : {"muon", "lion", "schedule_free"}) {
+    CAPTURE(optimizer);
+    const auto config = [&] {
+      Config made = tiny({{"train.schedule", "constant"}, {"train.keep_checkpoints", "100"}});
+      made.set("train.optimizer", optimizer, "");
+      made.check();
+      return made;
+    };
+    Scratch scratch;
+    const TrainResult whole = train_session(scratch / "whole", config());
+    const TrainResult pieces = in_pieces(scratch / "pieces", config, 5);
+    CHECK(pieces.step == 12);
+    CHECK(pieces.best.list == whole.best.list);
+    check_same(scratch / "whole", scratch / "pieces", 12);
+  }
+}
+
 TEST_CASE("resume: from the best so far on other threads, the steps after it come out again") {
   const auto config = [] {
     return tiny({{"train.keep_checkpoints", "100"}, {"train.grad_accumulation", "5"}});

@@ -69,6 +69,16 @@ TEST_CASE("same bits: the other precisions, with dropout and accumulation, and a
   }
 }
 
+TEST_CASE("same bits: muon, lion and schedule-free AdamW with any number of threads", "[slow]") {
+  for (const char* optimizer : {"muon", "lion", "schedule_free"}) {
+    CAPTURE(optimizer);
+    Config config = in_pieces("translate");
+    config.set("train.optimizer", optimizer, "");
+    config.set("train.schedule", "constant", "");
+    check_any_threads(std::move(config));
+  }
+}
+
 TEST_CASE("same bits: single and double precision begin with the same weights and stay near each other") {
   Scratch scratch;
   for (const Preset& preset : presets()) {

@@ -123,38 +123,41 @@ void judge_blocks(Judge& judge) {
 }
 
 struct Regression final : Module {
-  Tensor weight, bias;
+  Tensor tall, wide, bias;
   void fields(Fields& f) override {
-    f("weight", weight);
+    f.matrix("tall", tall);
+    f.matrix("wide", wide);
     f("bias", bias);
   }
 };
 
 /// Six clipped steps of two groups, with a moving average: start, data and end as files.
-void judge_optimizer(Judge& judge, OptimizerKind kind, const std::string& name) {
+void judge_optimizer(Judge& judge, OptimizerOptions options, const std::string& name) {
   Regression model;
-  model.weight = leaf(judge.normal({3, 4}));
+  model.tall = leaf(judge.normal({6, 4}));
+  model.wide = leaf(judge.normal({3, 6}));
   model.bias = leaf(judge.normal({3}));
   const Tensor x = judge.normal({8, 4}), target = judge.normal({8, 3});
   const Path folder = judge.new_folder(name);
-  write_npy(folder / "weight.npy", model.weight.detach());
-  write_npy(folder / "bias.npy", model.bias.detach());
   write_npy(folder / "x.npy", x);
   write_npy(folder / "target.npy", target);
-  Optimizer optimizer(model, {.kind = kind,
-                              .weight_decay = 0.1,
-                              .grad_clip = 0.7,
-                              .ema = 0.8,
-                              .groups = {{.match = "bias", .weight_decay = 0.3, .rate = 0.5}}});
+  const auto write = [&](const std::string& prefix) {
+    for (const Named& one : parameters(model))
+      write_npy(folder / (prefix + one.name + ".npy"), one.tensor->detach());
+  };
+  write("");
+  options.weight_decay = 0.1;
+  options.grad_clip = 0.7;
+  options.ema = options.kind == OptimizerKind::schedule_free ? 0 : 0.8;
+  options.groups = {{.match = "bias", .weight_decay = 0.3, .rate = 0.5}};
+  Optimizer optimizer(model, options);
   for (int step = 1; step <= 6; ++step) {
-    backward(mse_loss(linear(x, model.weight, model.bias), target));
+    backward(mse_loss(linear(tanh(linear(x, model.tall, {})), model.wide, model.bias), target));
     optimizer.step(0.1 / step);
   }
-  write_npy(folder / "end_weight.npy", model.weight.detach());
-  write_npy(folder / "end_bias.npy", model.bias.detach());
+  write("end_");
   const AveragedWeights averaged(optimizer);
-  write_npy(folder / "mean_weight.npy", model.weight.detach());
-  write_npy(folder / "mean_bias.npy", model.bias.detach());
+  write("mean_");
 }
 
 }  // namespace
@@ -167,7 +170,10 @@ int main(int count, char** arguments) {
   judge_losses(judge);
   judge_images(judge);
   judge_blocks(judge);
-  judge_optimizer(judge, OptimizerKind::adamw, "adamw");
-  judge_optimizer(judge, OptimizerKind::adam, "adam");
-  judge_optimizer(judge, OptimizerKind::sgd, "sgd");
+  for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd,
+                             OptimizerKind::lion, OptimizerKind::schedule_free})
+    judge_optimizer(judge, {.kind = kind}, choice_of(kind).word());
+  for (const MuonScaling scaling : {MuonScaling::match_rms_adamw, MuonScaling::original})
+    judge_optimizer(judge, {.kind = OptimizerKind::muon, .muon = {.scaling = scaling}, .hidden_rate = 2},
+                    scaling == MuonScaling::original ? "muon_original" : "muon");
 }

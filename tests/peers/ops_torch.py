@@ -2,14 +2,19 @@
 """Compares what ops_judge.cpp wrote with PyTorch: ops_torch.py PROGRAM [SEEDS].
 
 PROGRAM is ops_judge.cpp built against an installed Heed. For each seed (default: 20), PROGRAM writes random shapes,
-values and gradients in f64; each must be within 1e-10 of PyTorch's. Needs torch and numpy.
+values and gradients in f64; each must be within 1e-10 of PyTorch's, and optimizers after six steps, too. Needs torch
+2.9 or later, numpy and schedulefree.
 """
+import functools
+import importlib
+import inspect
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 import numpy
+import schedulefree
 import torch
 import torch.nn.functional as F
 
@@ -83,29 +88,85 @@ def compare_op(folder, function):
     return worst
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al. 2023: PyTorch has no Lion."""
+
+    def __init__(self, groups, lr):
+        super().__init__(groups, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                mean = self.state[p].setdefault("mean", torch.zeros_like(p))
+                direction = (0.9 * mean + 0.1 * p.grad).sign()
+                p -= group["lr"] * (direction + group["weight_decay"] * p)
+                mean.mul_(0.999).add_(p.grad, alpha=0.001)
+
+
+@functools.cache
+def muon_in_f64():
+    """PyTorch's Muon with its Newton-Schulz function in f64 in place of bf16, by the text of that function."""
+    module = importlib.import_module("torch.optim._muon")
+    source = inspect.getsource(module._zeropower_via_newtonschulz)
+    exact = source.replace("torch.bfloat16", "torch.float64").replace(".bfloat16()", ".double()")
+    assert exact != source
+    exec(exact, module.__dict__)
+    return torch.optim.Muon
+
+
+def make_optimizers(name, matrices, bias):
+    """Optimizers of `matrices` and `bias`, each with the factor on its learning rate."""
+    if name.startswith("muon"):
+        adjust = "original" if name == "muon_original" else "match_rms_adamw"
+        return [(muon_in_f64()(matrices, lr=0.1, weight_decay=0.1, adjust_lr_fn=adjust), 2),
+                (torch.optim.AdamW([bias], lr=0.1, weight_decay=0.3), 0.5)]
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "lion": Lion,
+            "schedule_free": schedulefree.AdamWScheduleFree,
+            "sgd": lambda groups, lr: torch.optim.SGD(groups, momentum=0.9, lr=lr)}[name]
+    return [(kind([{"params": matrices, "weight_decay": 0.1}], lr=0.1), 1),
+            (kind([{"params": [bias], "weight_decay": 0.3}], lr=0.1), 0.5)]
+
+
+class Regression(torch.nn.Module):
+    def __init__(self, folder):
+        super().__init__()
+        for name in ("tall", "wide", "bias"):
+            self.register_parameter(name, torch.nn.Parameter(read(folder / f"{name}.npy")))
+
+    def forward(self, x):
+        return F.linear(torch.tanh(x @ self.tall.T), self.wide, self.bias)
+
+
 def compare_optimizer(folder, name):
-    weight, bias, x, target = (read(folder / f"{part}.npy") for part in ("weight", "bias", "x", "target"))
-    model = torch.nn.Linear(4, 3, dtype=torch.float64)
-    model.weight.data, model.bias.data = weight, bias
-    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam,
-            "sgd": lambda groups, **options: torch.optim.SGD(groups, momentum=0.9, **options)}[name]
-    optimizer = kind([{"params": [model.weight], "weight_decay": 0.1}, {"params": [model.bias], "weight_decay": 0.3}],
-                     lr=0.1)
+    x, target = (read(folder / f"{part}.npy") for part in ("x", "target"))
+    model = Regression(folder)
+    optimizers = make_optimizers(name, [model.tall, model.wide], model.bias)
     average = torch.optim.swa_utils.AveragedModel(
         model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.8))
+    is_schedule_free = name == "schedule_free"
+    for optimizer, _ in optimizers:
+        if is_schedule_free:
+            optimizer.train()
     for step in range(1, 7):
-        for group, factor in zip(optimizer.param_groups, (1, 0.5)):
-            group["lr"] = 0.1 / step * factor
-        optimizer.zero_grad()
+        model.zero_grad()
         F.mse_loss(model(x), target).backward()
         # PyTorch divides by norm + 1e-6: here the exact norm, as the library's documentation says.
         norm = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
         for p in model.parameters():
             p.grad *= min(1.0, 0.7 / norm)
-        optimizer.step()
+        for optimizer, factor in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = 0.1 / step * factor
+            optimizer.step()
         average.update_parameters(model)
-    pairs = (("end_weight", model.weight), ("end_bias", model.bias), ("mean_weight", average.module.weight),
-             ("mean_bias", average.module.bias))
+    ends = {part: value.detach().clone() for part, value in model.named_parameters()}
+    means = dict(average.module.named_parameters())
+    if is_schedule_free:
+        for optimizer, _ in optimizers:
+            optimizer.eval()
+        means = dict(model.named_parameters())
+    pairs = [(prefix + part, values[part]) for prefix, values in (("end_", ends), ("mean_", means)) for part in ends]
     return max(distance(read(folder / f"{part}.npy"), value) for part, value in pairs)
 
 

@@ -132,8 +132,8 @@ void words(Ops& bench, Rng& rng) {
 }
 
 void optimizer(Ops& bench, Rng& rng) {
-  const std::vector<double> state_values{1e-4, 10, 1, 0.9};
-  const Tensor state = Tensor::of<double>(state_values, Shape{4});
+  const std::vector<double> state_values{1e-4, 10, 1, 0.9, 0};
+  const Tensor state = Tensor::of<double>(state_values, Shape{5});
   for (const auto& [name, count] :
        {std::pair{"AdamW of 0.8M", int64_t{800'000}}, std::pair{"AdamW of 23M", int64_t{23'000'000}}}) {
     const Shape shape{unless_emulated(count, 256)};

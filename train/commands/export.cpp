@@ -41,16 +41,14 @@ void write_model(const Path& folder, Config& config, const std::string& model,
 /// of these batches into steps.
 Json rates(const Config& config, int64_t total, int64_t steps) {
   const TrainOptions& train = config.train;
-  const OptimizerKind kind = train.optimizer.kind;
+  OptimizerKind kind = train.optimizer.kind;
   const double own = kind == OptimizerKind::sgd ? train.optimizer.momentum : train.optimizer.beta1;
   Json list = Json::List(), momenta = Json::List();
   for (int64_t step = 1; step <= steps; ++step) {
     list.push(train.schedule.at(step, total, config.model.d_model));
     momenta.push(train.schedule.momentum(step, total).value_or(own));
   }
-  return Json::object({{"optimizer", kind == OptimizerKind::adamw  ? "adamw"
-                                     : kind == OptimizerKind::adam ? "adam"
-                                                                   : "sgd"},
+  return Json::object({{"optimizer", choice_of(kind).word()},
                        {"total_steps", total},
                        {"grad_accumulation", train.grad_accumulation},
                        {"label_smoothing", train.label_smoothing},

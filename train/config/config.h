@@ -91,8 +91,6 @@ struct TrainOptions {
   bool estimate = true;
   int64_t overfit_batches = 0;  ///< number of first batches that are trained on; 0: all
   void fields(Fields& f);       ///< names every setting of [train], with its help
-  /// `optimizer`, with the groups of `groups` where it has none of its own.
-  OptimizerOptions optimizer_with_groups() const;
 };
 
 /// The group "decode": how outputs are decoded for scores and translations.
@@ -143,6 +141,9 @@ struct Config {
            SetBy by = SetBy::program);
   /// Whether an option of the command line set this key last.
   bool is_on_command_line(const std::string& key) const;
+  /// train.optimizer, with the groups of train.groups where it has none of its own, and with the rate of
+  /// hidden matrices that model.base_width asks for.
+  OptimizerOptions optimizer_options() const;
   /// Fails for illegal values and for values that contradict each other.
   void check() const;
 };

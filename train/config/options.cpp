@@ -15,9 +15,10 @@ void ModelOptions::fields(Fields& f) {
   recurrent.fields(f);
 }
 
-OptimizerOptions TrainOptions::optimizer_with_groups() const {
-  OptimizerOptions out = optimizer;
-  if (out.groups.empty()) out.groups = parse_groups(groups, "train.groups: ");
+OptimizerOptions Config::optimizer_options() const {
+  OptimizerOptions out = train.optimizer;
+  if (out.groups.empty()) out.groups = parse_groups(train.groups, "train.groups: ");
+  out.hidden_rate *= model.width_ratio();
   return out;
 }
 

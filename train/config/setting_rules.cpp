@@ -31,6 +31,9 @@ void check_kind(const Config& config) {
     if (key != nullptr) fail("model.", key, " is of recurrent models. Add --model seq2seq, or take it out.");
     return;
   }
+  if (model.base_width > 0)
+    fail("model.base_width = ", model.base_width,
+         " is of transformers, and model.kind = seq2seq has none. Take it out.");
   if (config.task_name != "translate")
     fail("model.kind = seq2seq translates, and the task is ", config.task_name, ". Use transformer.");
   const Wiring wiring = model.recurrent.wiring;
@@ -88,6 +91,24 @@ void check_pretraining(const Config& config) {
 /// The name of a training setting in errors.
 std::string of_train(const char* key) { return setting_name(text("train.", key)); }
 
+/// Fails for settings of the optimizer that are out of range or contradict each other.
+void check_optimizer(const Config& config) {
+  const TrainOptions& train = config.train;
+  const OptimizerOptions& optimizer = train.optimizer;
+  OptimizerKind kind = optimizer.kind;
+  if (config.model.base_width > 0 && (kind == OptimizerKind::sgd || kind == OptimizerKind::muon))
+    fail("model.base_width = ", config.model.base_width, " scales learning rates as adamw needs it, and ",
+         of_train("optimizer"), " = ", choice_of(kind).word(), ". Use adamw, adam, lion or schedule_free.");
+  if (optimizer.kind != OptimizerKind::schedule_free) return;
+  if (optimizer.ema > 0)
+    fail(of_train("ema"), " = ", optimizer.ema,
+         ", but schedule_free averages the weights by itself. Take it out.");
+  if (train.schedule.kind != ScheduleKind::constant && !train.schedule.rate_of_step)
+    fail(of_train("schedule"),
+         " lets the learning rate fall, which schedule_free replaces by an average. Set ",
+         setting_name("train.schedule"), " = constant; its warm-up stays.");
+}
+
 /// Checks the range of each training setting; errors call it by setting_name().
 class TrainRanges final : public Fields {
   void on(const char* name, int64_t& option, IntRange range, const char* help) override {
@@ -117,6 +138,8 @@ void check_all(const Config& config) {
   not_negative("time_limit", train.time_limit);
   not_negative("grad_clip", train.optimizer.grad_clip);
   not_negative("grad_clip_value", train.optimizer.grad_clip_value);
+  not_negative("hidden_rate", train.optimizer.hidden_rate);
+  fraction("muon_momentum", train.optimizer.muon.momentum);
   not_negative("weight_decay", train.optimizer.decay());
   fraction("beta1", train.optimizer.beta1);
   fraction("beta2", train.optimizer.beta2);
@@ -128,6 +151,9 @@ void check_all(const Config& config) {
     fail(of_train("epsilon"), " = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
   if (!(train.schedule.min_lr_ratio >= 0 && train.schedule.min_lr_ratio <= 1))
     fail(of_train("min_lr_ratio"), " = ", train.schedule.min_lr_ratio, ". It must be 0 to 1.");
+  if (!(train.schedule.decay_share > 0 && train.schedule.decay_share <= 1))
+    fail(of_train("decay_share"), " = ", train.schedule.decay_share, ". It must be above 0 and at most 1.");
+  check_optimizer(config);
   if ((train.max_steps > 0) == (train.epochs > 0))
     fail("train.max_steps = ", train.max_steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");

@@ -24,8 +24,9 @@ GradientReducer::GradientReducer(Optimizer& optimizer, std::unique_ptr<AllReduce
     buckets_.insert(buckets_.end(), ascending.rbegin(), ascending.rend());
   };
   // The vectors of all layers are stored behind the matrices. They are sent last, since those of the first
-  // layer are complete last.
-  add_buckets(0, optimizer.decayed());
+  // layer are complete last. Muon's matrices do not wait for the embeddings.
+  add_buckets(0, optimizer.orthogonalized());
+  add_buckets(optimizer.orthogonalized(), optimizer.decayed());
   add_buckets(optimizer.decayed(), optimizer.size());
   for (size_t i = 0; i < buckets_.size(); ++i) {
     for (const Tensor& leaf : buckets_[i].leaves) bucket_of_[leaf.node().get()] = i;

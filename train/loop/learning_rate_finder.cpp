@@ -87,7 +87,7 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const std::unique_ptr<Module> model = new_model(config, rng);
   rng.advance();  // tick 0 made the weights, as in training
-  Optimizer optimizer(*model, config.train.optimizer_with_groups());
+  Optimizer optimizer(*model, config.optimizer_options());
   RunState state;
   steps_of(config);  // fails where the data make no batch
   constexpr bool may_prefetch = false;

@@ -295,7 +295,7 @@ Estimate estimate_run(const Config& config) {
   const int64_t steps = steps_of(config);
   const std::unique_ptr<Module> model = new_model(config, rng);
   check_savable(*model);
-  Optimizer optimizer(*model, config.train.optimizer_with_groups());
+  Optimizer optimizer(*model, config.optimizer_options());
   return estimate_run(config, *model, optimizer, rng, steps);
 }
 

@@ -37,8 +37,7 @@ std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool
 
 /// The optimizer of the model's parameters, in the groups of the settings.
 std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
-  return make_weights(
-      config, [&] { return std::make_unique<Optimizer>(model, config.train.optimizer_with_groups()); });
+  return make_weights(config, [&] { return std::make_unique<Optimizer>(model, config.optimizer_options()); });
 }
 
 /// Estimates the run, and shows that on the line of progress.

@@ -3,18 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
 #include "heed/autograd/backward_findings.h"
 #include "heed/core/io/hash.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/kernels/elementwise/moving_average.h"
+#include "heed/core/kernels/elementwise/muon_update.h"
 #include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
+#include "heed/train/optim/parameter_order.h"
 
 namespace heed {
 namespace {
@@ -47,44 +48,6 @@ void check_free(const Named& parameter) {
          "(OptimizerOptions::groups), or end the other one first.");
 }
 
-/// A parameter, and where it belongs.
-struct Grouped {
-  const Named* parameter;
-  int64_t group;  // -1: none
-  bool is_vector;
-};
-
-/// Fails for a group to which no tensor of the module belongs; one that is frozen already counts.
-void check_used(const std::vector<Named>& tensors, const std::vector<ParameterGroup>& groups) {
-  std::vector<bool> used(groups.size());
-  std::vector<std::string> names;
-  for (const Named& one : tensors) {
-    if (const int64_t group = group_of(groups, one.name, *one.tensor); group >= 0)
-      used[static_cast<size_t>(group)] = true;
-    names.push_back(one.name);
-  }
-  const auto unused = std::ranges::find(used, false);
-  if (unused == used.end()) return;
-  const std::string& match = groups[static_cast<size_t>(unused - used.begin())].match;
-  std::string near;
-  for (const std::string& name : names_near(match, names, 3)) near += (near.empty() ? "" : ", ") + name;
-  fail("optimizer: the group ", shown(match),
-       " chooses no parameter that earlier groups lack. Near it are: ", near,
-       ". heed::summary(model) lists all.");
-}
-
-/// The parameters: those without a group first, of each group the matrices first.
-std::vector<Grouped> grouped(const std::vector<Named>& parameters,
-                             const std::vector<ParameterGroup>& groups) {
-  std::vector<Grouped> out;
-  for (const Named& one : parameters)
-    out.push_back({&one, group_of(groups, one.name, *one.tensor), one.tensor->rank() < 2});
-  std::stable_sort(out.begin(), out.end(), [](const Grouped& a, const Grouped& b) {
-    return std::pair(a.group, a.is_vector) < std::pair(b.group, b.is_vector);
-  });
-  return out;
-}
-
 }  // namespace
 
 Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_(options) {
@@ -106,23 +69,25 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   std::vector<const Named*> parameters;
   std::string names;
   states_.emplace_back();
-  rates_.push_back(1);
+  state_keys_.push_back({.rate = 1, .is_muon = false});
   int64_t end = 0;
-  for (const Grouped& one : grouped(named, options.groups)) {
+  for (const OrderedParameter& one : ordered(module, named, options)) {
     check_free(*one.parameter);
     parameters.push_back(one.parameter);
     names += one.parameter->name + "\n";
     const int64_t begin = std::exchange(end, end + padded(one.parameter->tensor->size()));
     const bool decays = !one.is_vector || options.decay_vectors;
-    if (one.group < 0) {
-      add_range(begin, end, decays ? options.decay() : 0, 1);
-      if (decays) decayed_ = end;
-    } else {
-      const ParameterGroup& group = options.groups[static_cast<size_t>(one.group)];
-      add_range(begin, end, group.weight_decay.value_or(decays ? options.decay() : 0), group.rate);
-    }
+    const ParameterGroup none, &group = one.group < 0 ? none : options.groups[static_cast<size_t>(one.group)];
+    const bool is_muon = one.is_hidden && options.kind == OptimizerKind::muon;
+    add_range(begin, end, group.weight_decay.value_or(decays ? options.decay() : 0),
+              {.rate = group.rate * (one.is_hidden ? options.hidden_rate : 1), .is_muon = is_muon});
+    if (is_muon) add_matrix(begin, *one.parameter->tensor);
+    if (is_muon || (one.group < 0 && decays)) decayed_ = end;
   }
-  if (!options.groups.empty()) layout_ = static_cast<int64_t>(crc32c(names)) + 1;
+  const bool is_newer = options.kind > OptimizerKind::sgd;  // files of the older kinds are as ever
+  if (is_newer) names += choice_of(options_.kind).word();
+  if (is_newer || options.hidden_rate != 1 || !options.groups.empty())
+    layout_ = static_cast<int64_t>(crc32c(names)) + 1;
   move(module, parameters);
   take_backward_findings();  // forgets what was computed before
 }
@@ -134,11 +99,11 @@ Optimizer::~Optimizer() {
   }
 }
 
-void Optimizer::add_range(int64_t begin, int64_t end, double decay, double rate) {
-  size_t state = 0;
-  while (state < rates_.size() && rates_[state] != rate) ++state;
-  if (state == rates_.size()) {
-    rates_.push_back(rate);
+void Optimizer::add_range(int64_t begin, int64_t end, double decay, const StateKey& key) {
+  const auto found = std::ranges::find(state_keys_, key);
+  const auto state = static_cast<size_t>(found - state_keys_.begin());
+  if (found == state_keys_.end()) {
+    state_keys_.push_back(key);
     states_.emplace_back();
   }
   Range* last = ranges_.empty() ? nullptr : &ranges_.back();
@@ -148,6 +113,17 @@ void Optimizer::add_range(int64_t begin, int64_t end, double decay, double rate)
     ranges_.push_back({begin, end, decay, state});
 }
 
+void Optimizer::add_matrix(int64_t begin, const Tensor& matrix) {
+  const MatrixRun run{
+      .begin = begin, .rows = matrix.extent(0), .columns = matrix.extent(1), .stride = padded(matrix.size())};
+  MatrixRun* last = matrices_.empty() || begin == ranges_.back().begin ? nullptr : &matrices_.back();
+  if (last != nullptr && last->rows == run.rows && last->columns == run.columns)
+    ++last->count;
+  else
+    matrices_.push_back(run);
+  orthogonalized_ = matrices_.back().end();
+}
+
 void Optimizer::move(Module& module, const std::vector<const Named*>& parameters) {
   const DType dtype = parameters[0]->tensor->dtype();
   const Device device = parameters[0]->tensor->device();
@@ -155,7 +131,8 @@ void Optimizer::move(Module& module, const std::vector<const Named*>& parameters
   {
     const MemoryScope owned(MemoryKind::weights);
     values_ = Tensor::zeros(all, dtype, device);
-    if (options_.ema > 0) average_ = Tensor::zeros(all, dtype, device);
+    if (options_.ema > 0 || options_.kind == OptimizerKind::schedule_free)
+      average_ = Tensor::zeros(all, dtype, device);
   }
   {
     const MemoryScope owned(MemoryKind::gradients);
@@ -163,8 +140,10 @@ void Optimizer::move(Module& module, const std::vector<const Named*>& parameters
   }
   const MemoryScope owned(MemoryKind::moments);
   first_ = Tensor::zeros(all, dtype, device);
-  second_ = Tensor::zeros(options_.kind == OptimizerKind::sgd ? Shape{0} : all, dtype, device);
-  for (Tensor& state : states_) state = Tensor::zeros(Shape{4}, DType::f64, device);
+  const bool has_second = options_.kind != OptimizerKind::sgd && options_.kind != OptimizerKind::lion;
+  second_ = Tensor::zeros(Shape{has_second ? all[0] - orthogonalized_ : 0}, dtype, device);
+  if (!matrices_.empty()) newton_schulz_ = NewtonSchulz(matrices_, dtype, device);
+  for (Tensor& state : states_) state = Tensor::zeros(Shape{5}, DType::f64, device);
   std::vector<std::pair<const Node*, Tensor>> moved;
   int64_t at = 0;
   for (const Named* one : parameters) {
@@ -224,9 +203,33 @@ void Optimizer::check_finite(double rate) {
 void Optimizer::begin_step(double rate, std::optional<double> momentum) {
   const Device device = values_.device();
   const double default_momentum = options_.kind == OptimizerKind::sgd ? options_.momentum : options_.beta1;
-  for (size_t i = 0; i < states_.size(); ++i)
-    launch<kernel::BeginOptimizerStep>(device, states_[i], rate * rates_[i], steps_,
-                                       momentum.value_or(default_momentum));
+  double share = 0;
+  if (options_.kind == OptimizerKind::schedule_free) {
+    share = schedule_free_share(rate);
+    if (steps_ == 0) {  // all sequences begin at the weights
+      launch<kernel::Copy>(device, values_, first_);
+      launch<kernel::Copy>(device, values_, average_);
+    }
+  }
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const auto& [factor, is_muon] = state_keys_[i];
+    launch<kernel::BeginOptimizerStep>(device, states_[i], rate * factor, steps_,
+                                       is_muon ? options_.muon.momentum : momentum.value_or(default_momentum),
+                                       share);
+  }
+}
+
+double Optimizer::schedule_free_share(double rate) {
+  rates_before_ = rates_;
+  rates_.max = std::max(rates_.max, rate);
+  const double weight = rates_.max * rates_.max;
+  rates_.sum += weight;
+  return rates_.sum > 0 ? weight / rates_.sum : 0;
+}
+
+void Optimizer::forget_step() {
+  --steps_;
+  rates_ = rates_before_;
 }
 
 void Optimizer::end_step() {
@@ -255,30 +258,62 @@ void Optimizer::measure(std::span<const Tensor> losses) {
 void Optimizer::apply() {
   const NoGrad no_grad;
   for (const Range& range : ranges_) update(range);
-  if (average_) launch<kernel::MovingAverage>(values_.device(), values_, states_[0], options_.ema, average_);
+  if (options_.ema > 0)
+    launch<kernel::MovingAverage>(values_.device(), values_, states_[0], options_.ema, average_);
 }
 
 void Optimizer::update(const Range& range) {
+  if (state_keys_[range.state].is_muon) return update_matrices(range);
   const Device device = values_.device();
   const Tensor& state = states_[range.state];
   const auto part = [&](const Tensor& x) { return view::slice(x, 0, range.begin, range.end); };
-  if (options_.kind == OptimizerKind::sgd) {
-    launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state, range.decay,
-                        options_.grad_clip_value, options_.grad_clip);
-  } else {
-    launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state,
-                          kernel::AdamWConstants{.beta2 = options_.beta2,
-                                                 .epsilon = options_.epsilon,
-                                                 .decay = range.decay,
-                                                 .decoupled = options_.kind == OptimizerKind::adamw,
-                                                 .clip_value = options_.grad_clip_value,
-                                                 .clip = options_.grad_clip});
+  const auto second = [&] {
+    return view::slice(second_, 0, range.begin - orthogonalized_, range.end - orthogonalized_);
+  };
+  const bool is_adam = options_.kind == OptimizerKind::adam;
+  const kernel::AdamWConstants constants{.beta2 = options_.beta2,
+                                         .epsilon = options_.epsilon,
+                                         .decay = range.decay,
+                                         .decoupled = !is_adam,
+                                         .clip_value = options_.grad_clip_value,
+                                         .clip = options_.grad_clip};
+  const Tensor gradient = part(gradients_);
+  switch (options_.kind) {
+    case OptimizerKind::sgd:
+      return launch<kernel::Sgd>(device, part(values_), gradient, part(first_), state, range.decay,
+                                 options_.grad_clip_value, options_.grad_clip);
+    case OptimizerKind::lion:
+      return launch<kernel::Lion>(device, part(values_), gradient, part(first_), state, constants);
+    case OptimizerKind::schedule_free:
+      return launch<kernel::ScheduleFree>(
+          device, kernel::ScheduleFreeTensors{part(values_), part(first_), part(average_), second()},
+          gradient, state, constants);
+    case OptimizerKind::adamw:
+    case OptimizerKind::adam:
+    case OptimizerKind::muon:
+      return launch<kernel::AdamW>(device, part(values_), gradient, part(first_), second(), state, constants);
+  }
+}
+
+void Optimizer::update_matrices(const Range& range) {
+  const Device device = values_.device();
+  const Tensor& state = states_[range.state];
+  for (const MatrixRun& run : matrices_) {
+    if (run.begin < range.begin || run.begin >= range.end) continue;
+    const auto part = [&](const Tensor& x) { return view::slice(x, 0, run.begin, run.end()); };
+    const Shape flat{run.count * run.stride};
+    launch<kernel::MuonDirection>(device, part(gradients_), part(first_), state, options_.grad_clip_value,
+                                  options_.grad_clip, view::reshape(newton_schulz_.input(run), flat));
+    const Tensor direction = newton_schulz_.run(run, options_.muon.newton_schulz_steps);
+    launch<kernel::MuonStep>(device, part(values_), view::reshape(direction, flat), state, range.decay,
+                             muon_scale(options_.muon.scaling, run.rows, run.columns));
   }
 }
 
 void Optimizer::swap_average() {
   if (!average_) return;
   has_average_in_place_ = !has_average_in_place_;
+  if (steps_ == 0) return;  // there is no average yet
   const Tensor values = empty_like(values_);
   launch<kernel::Copy>(values_.device(), values_, values);
   launch<kernel::Copy>(values_.device(), average_, values_);
@@ -301,6 +336,7 @@ void Optimizer::reset() {
   launch<kernel::Fill>(first_.device(), first_, 0.0);
   if (second_.size() > 0) launch<kernel::Fill>(second_.device(), second_, 0.0);
   steps_ = 0;
+  rates_ = {};
   clear();
 }
 
@@ -321,74 +357,6 @@ double Optimizer::value_norm() const {
   const Tensor sum(Shape{1}, DType::f64, values_.device());
   launch<kernel::SquareSum>(values_.device(), values_, Tensor(), sum);
   return std::sqrt(sum.item());
-}
-
-std::string Optimizer::save() const {
-  const int64_t count = steps_;
-  std::vector<TensorBytes> list;
-  std::vector<Tensor> kept;
-  kept.reserve(3);
-  const auto add = [&](const char* name, const Tensor& x) {
-    if (x.size() == 0) return;
-    const Tensor& here = kept.emplace_back(x.to(Device::cpu));
-    list.push_back({name,
-                    to_string(x.dtype()),
-                    {x.size()},
-                    std::span(static_cast<const std::byte*>(here.raw()), static_cast<size_t>(x.bytes()))});
-  };
-  add("first", first_);
-  add("second", second_);
-  if (average_) add("values", values_);
-  if (layout_ != 0) list.push_back({"layout", "i64", {1}, std::as_bytes(std::span(&layout_, 1))});
-  list.push_back({"steps", "i64", {1}, std::as_bytes(std::span(&count, 1))});
-  return encode_safetensors(list);
-}
-
-void Optimizer::load(const std::string& bytes) {
-  const SafeTensors file = SafeTensors::parse(bytes, "optim.safetensors");
-  // Check everything before writing anything.
-  const auto check = [&](const char* name, int64_t size) {
-    if (size == 0) return;
-    const auto found = static_cast<int64_t>(file.bytes(file.at(name)).size());
-    if (found != size)
-      fail(Fault::data, "optim.safetensors: ", name, " has ", found, " bytes, this model needs ", size,
-           " (at byte ", file.at(name).offset, "). Resume with the configuration of the run.");
-  };
-  check("first", first_.bytes());
-  check("second", second_.bytes());
-  if (second_.size() == 0 && file.find("second") != nullptr)
-    fail(Fault::data, "optim.safetensors: at byte ", file.at("second").offset,
-         " are second moments, which sgd does not have. Resume with the configuration "
-         "of the run.");
-  check("steps", sizeof steps_);
-  const bool has_values = file.find("values") != nullptr;
-  if (has_values != static_cast<bool>(average_))
-    fail(Fault::data, "optim.safetensors: it is of a run ", has_values ? "with" : "without",
-         " a moving average of weights, and this one is ", has_values ? "without" : "with",
-         " (ema). Resume with the configuration of the run.");
-  if (average_) check("values", values_.bytes());
-  int64_t layout = 0;
-  if (file.find("layout") != nullptr) {
-    check("layout", sizeof layout);
-    std::memcpy(&layout, file.bytes(file.at("layout")).data(), sizeof layout);
-  }
-  if (layout != layout_)
-    fail(Fault::data,
-         "optim.safetensors: its groups of parameters are not those of this optimizer. Resume with "
-         "the configuration of the run.");
-  const auto put = [&](const char* name, const Tensor& to) {
-    if (to.size() == 0) return;
-    const Tensor saved(to.shape(), to.dtype(), Device::cpu);
-    std::memcpy(saved.raw(), file.bytes(file.at(name)).data(), static_cast<size_t>(saved.bytes()));
-    launch<kernel::Copy>(to.device(), saved.to(to.device()), to);
-  };
-  put("first", first_);
-  put("second", second_);
-  if (average_) {
-    launch<kernel::Copy>(values_.device(), values_, average_);  // the model's file has the averaged weights
-    put("values", values_);
-  }
-  std::memcpy(&steps_, file.bytes(file.at("steps")).data(), sizeof steps_);
 }
 
 }  // namespace heed

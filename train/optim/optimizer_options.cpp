@@ -5,12 +5,20 @@
 
 namespace heed {
 
+Choice choice_of(OptimizerKind& kind) {
+  return {kind, {"adamw", "adam", "sgd", "lion", "schedule_free", "muon"}};
+}
+
 void OptimizerOptions::fields(Fields& f) {
-  f("optimizer", Choice(kind, {"adamw", "adam", "sgd"}), "optimizer");
+  f("optimizer", choice_of(kind),
+    "update rule; muon: of matrices between hidden states, and adamw of all other parameters");
   f("beta1", beta1, "decay rate of the running mean of gradients");
   f("beta2", beta2, "decay rate of the running mean of squared gradients");
   f("epsilon", epsilon, "added to the root of the second moment");
   f("momentum", momentum, "momentum of sgd");
+  muon.fields(f);
+  f("hidden_rate", hidden_rate,
+    "factor on the learning rate of matrices between hidden states, such as muon's");
   f("weight_decay", weight_decay.emplace(decay()), "weight decay, of matrices alone unless decay_vectors");
   f("decay_vectors", decay_vectors, "weight decay of biases, norms and other vectors, too");
   f("grad_clip", grad_clip, "maximum norm of the gradient; 0: no clipping");
@@ -37,6 +45,10 @@ void OptimizerOptions::check() const {
   not_negative("weight_decay", decay());
   not_negative("grad_clip", grad_clip);
   not_negative("grad_clip_value", grad_clip_value);
+  not_negative("hidden_rate", hidden_rate);
+  muon.check();
+  if (kind == OptimizerKind::schedule_free && ema > 0)
+    fail("optimizer: ema = ", ema, " with schedule_free, which averages the weights by itself. Use ema = 0.");
 }
 
 }  // namespace heed

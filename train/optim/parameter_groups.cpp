@@ -68,6 +68,8 @@ void ParameterGroup::fields(Fields& f) {
   f("weight_decay", weight_decay, Followed{"weight_decay", 0}, "weight decay of all parameters of the group");
   f("rate", rate, "factor on the learning rate");
   f("frozen", frozen, "leave the parameters as they are");
+  f("update", Choice(update, {"by_kind", "muon", "adamw"}),
+    "optimizer = muon: the rule of these parameters; by_kind: muon for matrices between hidden states");
 }
 
 std::string to_string(const std::vector<ParameterGroup>& groups) {
@@ -77,6 +79,8 @@ std::string to_string(const std::vector<ParameterGroup>& groups) {
     if (group.weight_decay) out += " weight_decay=" + exact_number(*group.weight_decay) + ",";
     if (group.rate != 1) out += " rate=" + exact_number(group.rate) + ",";
     if (group.frozen) out += " frozen=true,";
+    if (group.update == GroupUpdate::muon) out += " update=muon,";
+    if (group.update == GroupUpdate::adamw) out += " update=adamw,";
     if (out.ends_with(':')) out += " rate=1";
     if (out.ends_with(',')) out.pop_back();
   }

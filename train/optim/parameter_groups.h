@@ -12,6 +12,9 @@ namespace heed {
 
 class Fields;
 
+/// The update rule of a group: that of OptimizerKind, or with OptimizerKind::muon the given one.
+enum class GroupUpdate { by_kind, muon, adamw };
+
 /// Parameters whose update differs from that of the others. A parameter belongs to the first group that names
 /// it.
 struct ParameterGroup {
@@ -22,9 +25,10 @@ struct ParameterGroup {
   std::function<bool(const std::string& name, const Tensor& parameter)> predicate = {};
   /// Weight decay of all its parameters, vectors too; empty: as without a group.
   std::optional<double> weight_decay = {};
-  double rate = 1;      ///< multiplies the learning rate
-  bool frozen = false;  ///< its parameters have no gradient and never change
-  /// Names weight_decay, rate and frozen, for settings.
+  double rate = 1;                            ///< multiplies the learning rate
+  bool frozen = false;                        ///< its parameters have no gradient and never change
+  GroupUpdate update = GroupUpdate::by_kind;  ///< the update rule, with OptimizerKind::muon
+  /// Names weight_decay, rate, frozen and update, for settings.
   void fields(Fields& f);
 };
 

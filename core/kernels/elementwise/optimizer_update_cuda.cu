@@ -66,16 +66,40 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 /// OptimizerState::begin(), by one thread.
-__global__ void begin_optimizer_step(OptimizerState* state, double rate, int64_t steps_done,
-                                     double momentum) {
-  state->begin(rate, steps_done, momentum);
+__global__ void begin_optimizer_step(OptimizerState* state, double rate, int64_t steps_done, double momentum,
+                                     double share) {
+  state->begin(rate, steps_done, momentum, share);
+}
+
+/// Applies LionUpdate to all `count` elements. One thread per four elements.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    lion_step(T* value, const T* gradient, T* mean, int64_t count, const OptimizerState* state,
+              AdamWConstants constants, bool aligned) {
+  if (!state->gradient_norm.is_finite()) return;
+  update_elements(count, aligned, LionUpdate<T>(*state, constants), value, gradient, mean);
+}
+
+/// Applies ScheduleFreeUpdate to all `count` elements. One thread per four elements.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    schedule_free_step(T* y, const T* gradient, T* z, T* x, T* v, int64_t count, const OptimizerState* state,
+                       AdamWConstants constants, bool aligned) {
+  __shared__ ScheduleFreeUpdate<T> shared_update;
+  if (!state->gradient_norm.is_finite()) return;
+  if (threadIdx.x == 0) shared_update = ScheduleFreeUpdate<T>(*state, constants);  // has a power in f64
+  __syncthreads();
+  const ScheduleFreeUpdate<T> update = shared_update;
+  update_elements(count, aligned, update, y, gradient, z, x, v);
 }
 
 }  // namespace
 
-/// Writes three of the four numbers.
-void BeginOptimizerStep::cuda(const Tensor& state, double rate, int64_t steps_done, double momentum) {
-  cuda::run(begin_optimizer_step, {dim3(1), dim3(1)}, OptimizerState::of(state), rate, steps_done, momentum);
+/// Writes four of the five numbers.
+void BeginOptimizerStep::cuda(const Tensor& state, double rate, int64_t steps_done, double momentum,
+                              double share) {
+  cuda::run(begin_optimizer_step, {dim3(1), dim3(1)}, OptimizerState::of(state), rate, steps_done, momentum,
+            share);
 }
 
 /// Applies AdamWUpdate to every element.
@@ -104,6 +128,35 @@ void Sgd::cuda(const Tensor& values, const Tensor& gradient, const Tensor& veloc
               OptimizerState::of(state), decay, clip_value, clip, aligned);
   });
   Count::add(values.size());
+}
+
+/// Applies LionUpdate to every element.
+void Lion::cuda(const Tensor& values, const Tensor& gradient, const Tensor& mean, const Tensor& state,
+                const AdamWConstants& constants) {
+  visit_float("lion", values.dtype(), [&]<class T>(Type<T>) {
+    T *value = values.data<T>(), *m = mean.data<T>();
+    const T* grad = gradient.data<T>();
+    const bool aligned =
+        cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) && cuda::packs<pack_size>(m);
+    cuda::run(lion_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, m,
+              values.size(), OptimizerState::of(state), constants, aligned);
+  });
+  Count::add(values.size());
+}
+
+/// Applies ScheduleFreeUpdate to every element.
+void ScheduleFree::cuda(const ScheduleFreeTensors& sequences, const Tensor& gradient, const Tensor& state,
+                        const AdamWConstants& constants) {
+  visit_float("schedule_free", gradient.dtype(), [&]<class T>(Type<T>) {
+    T *y = sequences.values.data<T>(), *z = sequences.base.data<T>(), *x = sequences.average.data<T>(),
+      *v = sequences.second.data<T>();
+    const T* grad = gradient.data<T>();
+    const bool aligned = cuda::packs<pack_size>(y) && cuda::packs<pack_size>(grad) &&
+                         cuda::packs<pack_size>(z) && cuda::packs<pack_size>(x) && cuda::packs<pack_size>(v);
+    cuda::run(schedule_free_step<T>, cuda::grid_over(ceil_div(gradient.size(), pack_size)), y, grad, z, x, v,
+              gradient.size(), OptimizerState::of(state), constants, aligned);
+  });
+  Count::add(gradient.size());
 }
 
 }  // namespace heed::kernel

@@ -1,4 +1,4 @@
-// The update rules of AdamW and SGD for one element, for the CPU and the device.
+// The update rules of the optimizers for one element, for the CPU and the device.
 #pragma once
 
 #include <cmath>
@@ -9,18 +9,20 @@
 
 namespace heed::kernel {
 
-/// The `state` tensor [4] of AdamW and Sgd.
+/// The `state` tensor [5] of AdamW and the other rules.
 struct OptimizerState {
   double learning_rate;
   double steps_done;  ///< number of steps before this one
   GradientNorm gradient_norm;
   double beta1_or_momentum;
+  double average_share;  ///< weight of this step's z in the average x of ScheduleFree
 
   static OptimizerState* of(const Tensor& state) {
     return reinterpret_cast<OptimizerState*>(state.data<double>());
   }
   /// Writes what BeginOptimizerStep writes.
-  HEED_BOTH void begin(double rate, int64_t steps, double momentum) {
+  HEED_BOTH void begin(double rate, int64_t steps, double momentum, double share) {
+    average_share = share;
     learning_rate = rate;
     steps_done = static_cast<double>(steps);
     beta1_or_momentum = momentum;
@@ -78,6 +80,61 @@ struct SgdUpdate {
   HEED_BOTH void operator()(T& value, T gradient, T& velocity) const {
     velocity = momentum * velocity + clip_scale * cut(gradient) + decay * value;
     value -= learning_rate * velocity;
+  }
+};
+
+/// value -= learning_rate (decay value + sign(beta1 m + (1 - beta1) g)), then m = beta2 m + (1 - beta2) g,
+/// where g is the clipped gradient: Lion (Chen et al. 2023, arXiv 2302.06675).
+template <class T>
+struct LionUpdate {
+  CutElement<T> cut;
+  T learning_rate, clip_scale, beta1, beta2, one_minus_beta1, one_minus_beta2, decay;
+
+  HEED_BOTH LionUpdate(const OptimizerState& state, const AdamWConstants& constants)
+      : cut(CutElement<T>::to(constants.clip_value)),
+        learning_rate(static_cast<T>(state.learning_rate)),
+        clip_scale(static_cast<T>(state.gradient_norm.clip_scale(constants.clip))),
+        beta1(static_cast<T>(state.beta1_or_momentum)),
+        beta2(static_cast<T>(constants.beta2)),
+        one_minus_beta1(static_cast<T>(1 - state.beta1_or_momentum)),
+        one_minus_beta2(static_cast<T>(1 - constants.beta2)),
+        decay(static_cast<T>(state.learning_rate * constants.decay)) {}
+  HEED_BOTH void operator()(T& value, T gradient, T& m) const {
+    const T g = clip_scale * cut(gradient), direction = beta1 * m + one_minus_beta1 * g;
+    const T sign = direction > 0 ? T(1) : direction < 0 ? T(-1) : T(0);
+    m = beta2 * m + one_minus_beta2 * g;
+    value = value - decay * value - learning_rate * sign;
+  }
+};
+
+/// v = beta2 v + (1 - beta2) g^2, z -= learning_rate (decay y + g / (sqrt(v_hat) + epsilon)),
+/// x += share (z - x) and y = z + beta1 (x - z), where v_hat = v / (1 - beta2^t) and g is the clipped
+/// gradient, taken at y: Defazio et al. 2024, arXiv 2405.15682. A learning rate of 0 leaves y = z = x as they
+/// are.
+template <class T>
+struct ScheduleFreeUpdate {
+  CutElement<T> cut;
+  T learning_rate, clip_scale, beta1, beta2, one_minus_beta2, second_moment_correction, epsilon, decay, share;
+
+  ScheduleFreeUpdate() = default;
+  HEED_BOTH ScheduleFreeUpdate(const OptimizerState& state, const AdamWConstants& constants)
+      : cut(CutElement<T>::to(constants.clip_value)),
+        learning_rate(static_cast<T>(state.learning_rate)),
+        clip_scale(static_cast<T>(state.gradient_norm.clip_scale(constants.clip))),
+        beta1(static_cast<T>(state.beta1_or_momentum)),
+        beta2(static_cast<T>(constants.beta2)),
+        one_minus_beta2(static_cast<T>(1 - constants.beta2)),
+        second_moment_correction(
+            static_cast<T>(1 / std::sqrt(1 - std::pow(constants.beta2, state.steps_done + 1)))),
+        epsilon(static_cast<T>(constants.epsilon)),
+        decay(static_cast<T>(state.learning_rate * constants.decay)),
+        share(static_cast<T>(state.average_share)) {}
+  HEED_BOTH void operator()(T& y, T gradient, T& z, T& x, T& v) const {
+    const T g = clip_scale * cut(gradient);
+    v = beta2 * v + one_minus_beta2 * g * g;
+    z = z - decay * y - learning_rate * g / (std::sqrt(v) * second_moment_correction + epsilon);
+    x = x + share * (z - x);
+    y = z + beta1 * (x - z);
   }
 };
 

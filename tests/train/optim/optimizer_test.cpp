@@ -64,6 +64,12 @@ void plain_step(std::vector<Plain>& all, const OptimizerOptions& o, double rate,
         x.value[i] -= rate * x.first[i];
         continue;
       }
+      if (o.kind == OptimizerKind::lion) {
+        const double mix = o.beta1 * x.first[i] + (1 - o.beta1) * g;
+        x.first[i] = o.beta2 * x.first[i] + (1 - o.beta2) * g;
+        x.value[i] -= rate * (decay * x.value[i] + (mix > 0 ? 1 : mix < 0 ? -1 : 0));
+        continue;
+      }
       if (o.kind == OptimizerKind::adam) g += decay * x.value[i];
       x.first[i] = o.beta1 * x.first[i] + (1 - o.beta1) * g;
       x.second[i] = o.beta2 * x.second[i] + (1 - o.beta2) * g * g;
@@ -85,7 +91,8 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 TEST_CASE("optimizer: five steps of each kind equal a plain loop in double") {
-  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lion}) {
     for (const double clip : {0.0, 0.5, 1e6}) {
       for (const double decay : {0.0, 0.3}) {
         CAPTURE(static_cast<int>(kind), clip, decay);
@@ -226,7 +233,7 @@ TEST_CASE("optimizer: gradients of several sweeps add up, and clear() forgets th
 }
 
 TEST_CASE("optimizer: saved and loaded, it continues with the same bits") {
-  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd}) {
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion}) {
     Tiny one, other;
     Optimizer first(one, {.kind = kind, .weight_decay = 0.1});
     Optimizer second(other, {.kind = kind, .weight_decay = 0.1});
@@ -267,6 +274,9 @@ TEST_CASE("optimizer: the state of another model is refused, and so is a module 
   Tiny plain;
   Optimizer sgd(plain, {.kind = OptimizerKind::sgd});
   CHECK(fault_of([&] { sgd.load(optimizer.save()); }) == Fault::data);
+  Tiny similar;
+  Optimizer lion(similar, {.kind = OptimizerKind::lion});
+  CHECK(fault_of([&] { lion.load(sgd.save()); }) == Fault::data);
   struct Empty final : Module {
     void fields(Fields&) override {}
   } empty;

@@ -56,6 +56,29 @@ TEST_CASE("schedule: cosine and linear fall from the peak to their final share")
   CHECK(rate(linear, 100) == Approx(0.2));
 }
 
+TEST_CASE("schedule: wsd warms up, stays, and falls in the last steps") {
+  Schedule schedule{.kind = ScheduleKind::wsd,
+                    .learning_rate = 0.8,
+                    .warmup_steps = 10,
+                    .min_lr_ratio = 0.25,
+                    .decay_share = 0.4};
+  CHECK(rate(schedule, 5) == Approx(0.4));
+  CHECK(rate(schedule, 10) == Approx(0.8));
+  CHECK(rate(schedule, 60) == Approx(0.8));
+  CHECK(rate(schedule, 70) == Approx(0.8 * (1 - 0.75 * 0.25)));
+  CHECK(rate(schedule, 100) == Approx(0.2));
+  schedule.decay_shape = DecayShape::one_minus_sqrt;
+  CHECK(rate(schedule, 60) == Approx(0.8));
+  CHECK(rate(schedule, 70) == Approx(0.8 * (1 - 0.75 * 0.5)));
+  CHECK(rate(schedule, 100) == Approx(0.2));
+  // The steps before the fall do not depend on its shape, nor on how many steps follow.
+  CHECK(schedule.at(60, 1000, width) == Approx(0.8));
+  schedule.decay_share = 1;
+  schedule.min_lr_ratio = 0;
+  CHECK(rate(schedule, 1) == Approx(0.08 * 0.9));
+  CHECK(rate(schedule, 100) == Approx(0).margin(1e-15));
+}
+
 TEST_CASE("schedule: one-cycle rises from a 25th and ends at a 250,000th") {
   const Schedule schedule{.kind = ScheduleKind::one_cycle, .learning_rate = 1, .warmup_steps = 30};
   CHECK(rate(schedule, 1) == Approx(1.0 / 25));

@@ -1,9 +1,10 @@
-// Steps of AdamW, Adam and SGD against a plain reference in double.
+// Steps of the optimizers against a plain reference in double.
 #include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/launch.h"
 
 #include <algorithm>
 
+#include "heed/core/kernels/elementwise/muon_update.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/tests/core/numbers.h"
 
@@ -11,12 +12,12 @@ using namespace heed;
 
 namespace {
 
-/// The state tensor of AdamW and Sgd.
-Tensor state_of(double rate, double steps, const Tensor& gradient, double momentum) {
+/// The state tensor of the optimizers.
+Tensor state_of(double rate, double steps, const Tensor& gradient, double momentum, double share = 0) {
   Tensor total(Shape{1}, DType::f64);
   launch<kernel::SquareSum>(Device::cpu, gradient, Tensor(), total);
-  const std::vector<double> values = {rate, steps, total.item(), momentum};
-  return Tensor::of<double>(values, Shape{4});
+  const std::vector<double> values = {rate, steps, total.item(), momentum, share};
+  return Tensor::of<double>(values, Shape{5});
 }
 
 double clip_factor(const std::vector<double>& gradient, double clip) {
@@ -31,9 +32,9 @@ double cut(double x, double bound) { return bound > 0 ? std::clamp(x, -bound, bo
 
 TEST_CASE("optimizer step: rate, steps and momentum are written, the sum of squares stays") {
   const OnEachDevice here;
-  const Tensor state = Tensor::of<double>(std::vector<double>{9, 9, 7.5, 9}, Shape{4});
-  launch_here<kernel::BeginOptimizerStep>(state, 0.125, int64_t{41}, 0.75);
-  CHECK(state.to_doubles() == std::vector<double>{0.125, 41, 7.5, 0.75});
+  const Tensor state = Tensor::of<double>(std::vector<double>{9, 9, 7.5, 9, 9}, Shape{5});
+  launch_here<kernel::BeginOptimizerStep>(state, 0.125, int64_t{41}, 0.75, 0.5);
+  CHECK(state.to_doubles() == std::vector<double>{0.125, 41, 7.5, 0.75, 0.5});
 }
 
 TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
@@ -110,6 +111,92 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   CHECK(distance(velocity, speed) < tolerance(dtype) / 10);
 }
 
+TEST_CASE("lion: the sign of a mix of mean and gradient, decay and clipping") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const kernel::AdamWConstants constants{
+      .beta2 = 0.97, .decay = 0.1, .clip_value = GENERATE(0.0, 0.3), .clip = GENERATE(0.0, 2.0)};
+  const int64_t size = 1003;
+  Tensor values = random_tensor(Shape{size}, dtype, 1), mean = Tensor::zeros(Shape{size}, dtype);
+  auto w = values.to_doubles();
+  std::vector<double> m(w.size(), 0.0);
+  for (int step = 0; step < 3; ++step) {
+    const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
+    launch<kernel::Fill>(Device::cpu, view::slice(gradient, 0, 0, 2), 0.0);
+    const double beta1 = step == 1 ? 0.8 : 0.9;
+    launch_here<kernel::Lion>(values, gradient, mean, state_of(0.1, step, gradient, beta1), constants);
+    const auto slopes = gradient.to_doubles();
+    const double factor = clip_factor(slopes, constants.clip);
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double g = factor * cut(slopes[i], constants.clip_value), mix = beta1 * m[i] + (1 - beta1) * g;
+      w[i] -= 0.1 * (0.1 * w[i] + (mix > 0 ? 1 : mix < 0 ? -1 : 0));
+      m[i] = 0.97 * m[i] + 0.03 * g;
+    }
+  }
+  CHECK(distance(values, w) < tolerance(dtype) / 10);
+  CHECK(distance(mean, m) < tolerance(dtype) / 10);
+}
+
+TEST_CASE("schedule-free adamw: three sequences, decay and clipping") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const kernel::AdamWConstants constants{
+      .beta2 = 0.95, .decay = 0.1, .clip_value = GENERATE(0.0, 0.3), .clip = GENERATE(0.0, 2.0)};
+  const int64_t size = 1003;
+  kernel::ScheduleFreeTensors all{.values = random_tensor(Shape{size}, dtype, 1),
+                                  .base = random_tensor(Shape{size}, dtype, 2),
+                                  .average = random_tensor(Shape{size}, dtype, 3),
+                                  .second = Tensor::zeros(Shape{size}, dtype)};
+  auto y = all.values.to_doubles(), z = all.base.to_doubles(), x = all.average.to_doubles();
+  std::vector<double> v(y.size(), 0.0);
+  for (int step = 0; step < 3; ++step) {
+    const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
+    const double share = 1.0 / (1 + step);
+    launch_here<kernel::ScheduleFree>(all, gradient, state_of(0.1, step, gradient, 0.8, share), constants);
+    const auto slopes = gradient.to_doubles();
+    const double factor = clip_factor(slopes, constants.clip);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double g = factor * cut(slopes[i], constants.clip_value);
+      v[i] = 0.95 * v[i] + 0.05 * g * g;
+      z[i] -= 0.1 * (0.1 * y[i] + g / (std::sqrt(v[i] / (1 - std::pow(0.95, step + 1))) + 1e-8));
+      x[i] = (1 - share) * x[i] + share * z[i];
+      y[i] = 0.8 * x[i] + 0.2 * z[i];
+    }
+  }
+  CHECK(distance(all.values, y) < tolerance(dtype) / 10);
+  CHECK(distance(all.base, z) < tolerance(dtype) / 10);
+  CHECK(distance(all.average, x) < tolerance(dtype) / 10);
+  CHECK(distance(all.second, v) < tolerance(dtype) / 10);
+}
+
+TEST_CASE("muon kernels: direction, norms and step") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const double clip_value = GENERATE(0.0, 0.3), clip = GENERATE(0.0, 2.0);
+  const int64_t size = 1203;
+  const Tensor gradient = random_tensor(Shape{size}, dtype, 1), mean = random_tensor(Shape{size}, dtype, 2),
+               values = random_tensor(Shape{size}, dtype, 3), direction(Shape{size}, dtype);
+  const Tensor state = state_of(0.1, 0, gradient, 0.8);
+  auto g = gradient.to_doubles(), m = mean.to_doubles(), w = values.to_doubles(), d = g;
+  const double factor = clip_factor(g, clip);
+  launch_here<kernel::MuonDirection>(gradient, mean, state, clip_value, clip, direction);
+  for (size_t i = 0; i < g.size(); ++i) {
+    g[i] = factor * cut(g[i], clip_value);
+    m[i] = 0.8 * m[i] + 0.2 * g[i];
+    d[i] = 0.8 * m[i] + 0.2 * g[i];
+  }
+  CHECK(distance(mean, m) < tolerance(dtype) / 10);
+  CHECK(distance(direction, d) < tolerance(dtype) / 10);
+  launch_here<kernel::MuonStep>(values, direction, state, 0.3, 1.5);
+  for (size_t i = 0; i < w.size(); ++i) w[i] -= 0.1 * (0.3 * w[i] + 1.5 * d[i]);
+  CHECK(distance(values, w) < tolerance(dtype) / 10);
+  const Tensor rows = view::reshape(direction, Shape{3, size / 3}),
+               squares = Tensor::of<double>(std::vector<double>{4, 0.25, 1e-20}, Shape{3});
+  launch_here<kernel::DivideByNorms>(rows, squares, 1e-7);
+  for (size_t i = 0; i < d.size(); ++i) d[i] /= i < 401 ? 2 : i < 802 ? 0.5 : 1e-7;
+  CHECK(distance(rows, d) < tolerance(dtype) / 10);
+}
+
 TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
   const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
@@ -126,6 +213,13 @@ TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
   CHECK(first.to_doubles() == m);
   CHECK(second.to_doubles() == v);
   launch_here<kernel::Sgd>(values, gradient, first, state_of(0.1, 3, gradient, 0.9), 0.1, 0, 1);
+  launch_here<kernel::Lion>(values, gradient, first, state_of(0.1, 3, gradient, 0.9),
+                            kernel::AdamWConstants{});
+  launch_here<kernel::ScheduleFree>(kernel::ScheduleFreeTensors{values, first, values, second}, gradient,
+                                    state_of(0.1, 3, gradient, 0.9), kernel::AdamWConstants{});
+  launch_here<kernel::MuonDirection>(gradient, first, state_of(0.1, 3, gradient, 0.9), 0, 0, second);
+  launch_here<kernel::MuonStep>(values, first, state_of(0.1, 3, gradient, 0.9), 0.1, 1);
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
+  CHECK(second.to_doubles() == v);
 }
