@@ -6,6 +6,7 @@
 
 #include "heed/core/kernels/elementwise/muon_update.h"
 #include "heed/core/kernels/norm/reduce.h"
+#include "heed/tests/core/kernels/tensors_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;
