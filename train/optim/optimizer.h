@@ -181,7 +181,7 @@ class Optimizer : NonCopyable {
 };
 
 /// While one lives, the model has the averaged weights, for scoring it; nothing without
-/// OptimizerOptions::ema.
+/// OptimizerOptions::ema, unless the kind is schedule_free.
 class AveragedWeights : NonCopyable {
  public:
   /// The optimizer must outlive it, and take no step meanwhile.

@@ -9,6 +9,7 @@
 #include "heed/core/kernels/attention/ntm_addressing.h"
 #include "heed/core/kernels/content/bucket.h"
 #include "heed/core/kernels/content/tree_attention.h"
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/kernels/elementwise/recurrent_cell.h"
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
 #include "heed/core/kernels/norm/cross_entropy.h"
@@ -75,6 +76,11 @@ inline LayerNormBackTensors mirrored(Mirror& mirror, LayerNormBackTensors t) {
 
 inline CrossEntropyBackTensors mirrored(Mirror& mirror, CrossEntropyBackTensors t) {
   mirror_all(mirror, {&t.logits, &t.targets, &t.lse, &t.counted, &t.dloss, &t.dlogits});
+  return t;
+}
+
+inline ScheduleFreeTensors mirrored(Mirror& mirror, ScheduleFreeTensors t) {
+  mirror_all(mirror, {&t.values, &t.base, &t.average, &t.second});
   return t;
 }
 

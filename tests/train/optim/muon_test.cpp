@@ -390,3 +390,19 @@ TEST_CASE("muon: steps leave no memory behind, and one that is not finite change
   optimizer.step(0);
   CHECK(optimizer.values().to_doubles() == values);
 }
+
+TEST_CASE("muon: tensors with three axes are left to AdamW, and the state of another rule is refused") {
+  struct Stacked final : Module {
+    Rng rng{2};
+    Tensor matrix = normal_parameter(Shape{4, 4}, 1, rng), stack = normal_parameter(Shape{2, 4, 4}, 1, rng);
+    void fields(Fields& f) override {
+      f.matrix("matrix", matrix);
+      f.matrix("stack", stack);
+    }
+  } stacked;
+  CHECK(Optimizer(stacked, {.kind = OptimizerKind::muon}).orthogonalized() == 16);
+  Rng rng(1);
+  Linear one(4, 4, rng, {.bias = false}), other(4, 4, rng, {.bias = false});
+  Optimizer muon(one, {.kind = OptimizerKind::muon}), lion(other, {.kind = OptimizerKind::lion});
+  CHECK(fault_of([&] { lion.load(muon.save()); }) == Fault::data);  // both have one mean and no square
+}
