@@ -22,8 +22,8 @@ TASKS = {  # preset: generator of mad/data/instances.py, its arguments (configs/
     'mad-fuzzy': [('generate_fuzzy_in_context_recall_instance',
                    dict(vocab_size=16, seq_len=128, k_motif_size=3, v_motif_size=3, multi_query=True), ()),
                   ('generate_fuzzy_in_context_recall_instance',
-                   dict(vocab_size=32, seq_len=256, k_motif_size=3, v_motif_size=3, multi_query=True),
-                   ('data.vocabulary=32', 'data.length=256'))],
+                   dict(vocab_size=16, seq_len=256, k_motif_size=2, v_motif_size=3, multi_query=True),
+                   ('data.length=256', 'data.max_key=2'))],
     'mad-copy': [('generate_selective_copying_instance', dict(vocab_size=16, seq_len=256, num_tokens_to_copy=16), ()),
                  ('generate_selective_copying_instance', dict(vocab_size=32, seq_len=256, num_tokens_to_copy=96),
                   ('data.vocabulary=32', 'data.copied=96'))],
@@ -86,12 +86,13 @@ def main():
     parser.add_argument('heed')
     parser.add_argument('--mad', required=True)
     parser.add_argument('--count', type=int, default=4000)
+    parser.add_argument('--presets', nargs='*', default=list(TASKS))
     a = parser.parse_args()
     mad = generators(a.mad)
     np.random.seed(7)  # insert_indices of selective copying come from the global generator
     fine = accuracy_agrees()
-    for preset, settings_of in TASKS.items():
-        for name, arguments, settings in settings_of:
+    for preset in a.presets:
+        for name, arguments, settings in TASKS[preset]:
             for split in ('train', 'test'):
                 print(f'{preset} {split} {" ".join(settings)}')
                 rng = np.random.default_rng(11)

@@ -53,11 +53,13 @@ TEST_CASE("development: to overfit switches dropout and smoothing off, and refus
   Config config = make_config("translate");
   config.set("model.dropout", "0.2", "my.toml:3:1: ");
   config.set("train.label_smoothing", "0.1", "my.toml:4:1: ");
+  config.set("model.embedding_dropout", "0.2", "my.toml:5:1: ");
   overfit(config, 3);
   config.check();
   CHECK(config.train.overfit_batches == 3);
   CHECK(config.model.dropout == 0);
   CHECK(value_of(config, "model.attention_dropout") == "0");
+  CHECK(value_of(config, "model.embedding_dropout") == "0");
   CHECK(config.train.label_smoothing == 0);
 
   Config asks = make_config("translate");
