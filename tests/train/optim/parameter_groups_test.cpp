@@ -203,7 +203,8 @@ TEST_CASE("moving average: a copy after the first step, then a mix, kept for the
   const DefaultDevice device(any_device());
   TwoLayers model;
   Optimizer optimizer(model, {.ema = 0.9, .on_nan = OnNan::skip});
-  copy_(model.first.weight, model.first.weight.detach() * 2);  // weights may come after the optimizer was made
+  copy_(model.first.weight,
+        model.first.weight.detach() * 2);  // weights may come after the optimizer was made
   {
     const Doubles weights = optimizer.values().to_doubles();
     const AveragedWeights scope(optimizer);  // there is no average yet
