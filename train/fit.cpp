@@ -307,27 +307,6 @@ FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& los
   return done;
 }
 
-LearningRateCurve detail::find_learning_rate(Module& model, DataLoader& loader, const LossFunction& loss,
-                                             const FitOptions& options, const LearningRateRange& range) {
-  const SettingsSourceScope source(SettingsSource::fit);
-  Config config = config_of(model, loader, loss, options);
-  if (options.precision == Precision::f64) convert(model, DType::f64);
-  const std::string weights = save_bytes(model);
-  const LoaderPosition position = loader.position();
-  const auto restore = [&] {
-    load_bytes(model, weights);
-    loader.seek(position);
-  };
-  try {
-    LearningRateCurve curve = heed::find_learning_rate(config, range);
-    restore();
-    return curve;
-  } catch (...) {
-    restore();
-    throw;
-  }
-}
-
 Scores detail::evaluate(DataLoader& loader, const LossFunction& loss,
                         const std::vector<std::shared_ptr<Metric>>& metrics) {
   for (size_t i = 0; i < metrics.size(); ++i)

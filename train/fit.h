@@ -11,7 +11,6 @@
 #include "heed/data/batching/data_loader.h"
 #include "heed/nn/attention.h"
 #include "heed/train/config/config.h"
-#include "heed/train/loop/learning_rate_finder.h"
 #include "heed/train/loop/train_callback.h"
 #include "heed/train/metrics/metric.h"
 #include "heed/train/optim/optimizer.h"
@@ -88,8 +87,6 @@ namespace detail {
 FitResult fit(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options);
 Scores evaluate(DataLoader& loader, const LossFunction& loss,
                 const std::vector<std::shared_ptr<Metric>>& metrics);
-LearningRateCurve find_learning_rate(Module& model, DataLoader& loader, const LossFunction& loss,
-                                     const FitOptions& options, const LearningRateRange& range);
 
 /// loss(model, batch, context) as a LossFunction, whether it gives a Tensor or a LossOutput.
 template <class Model, class Loss>
@@ -122,14 +119,6 @@ LossFunction bound(Model& model, Loss& loss) {
 template <class Model, class Loss>
 FitResult fit(Model& model, DataLoader& loader, Loss loss, const FitOptions& options) {
   return detail::fit(model, loader, detail::bound(model, loss), options);
-}
-
-/// A learning-rate range test for what fit() would train with these options: see learning_rate_finder.h. The
-/// model gets its weights back, and the loader its position.
-template <class Model, class Loss>
-LearningRateCurve find_learning_rate(Model& model, DataLoader& loader, Loss loss, const FitOptions& options,
-                                     const LearningRateRange& range = {}) {
-  return detail::find_learning_rate(model, loader, detail::bound(model, loss), options, range);
 }
 
 /// The metrics of all batches of the loader's epoch 0, without dropout and tape. The loader's position stays.

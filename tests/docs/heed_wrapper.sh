@@ -12,7 +12,6 @@ case $command in
       word=$1 && shift && left=$((left - 1))
       case $word in
         --dry-run | --fast-dev-run) most=0 ;;
-        --find-lr) most=0 && set -- "$@" --find-lr-steps 10 ;;
         --steps)
           steps=$1 && shift && left=$((left - 1))
           [ "$most" = 0 ] || [ "$steps" -le $most ] || steps=$most

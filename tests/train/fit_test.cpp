@@ -496,16 +496,3 @@ TEST_CASE("fit: overfit_batches learns its batches by heart, without dropout") {
   CHECK_THROWS_WITH(fit(net, loader, loss, options), containing("an epoch has 25 batches"));
 }
 
-TEST_CASE("fit: a learning-rate range test suggests a rate and gives weights and position back") {
-  Net net(5);
-  DataLoader loader(training(), {.batch_size = 16, .shuffle = true});
-  loader.seek({1, 3});
-  const std::string before = save_bytes(net);
-  const LearningRateCurve curve = find_learning_rate(net, loader, loss, quick(), {.steps = 60});
-  REQUIRE(curve.suggestion());
-  CHECK(*curve.suggestion() > 1e-5);
-  CHECK(*curve.suggestion() < 1);
-  CHECK(save_bytes(net) == before);
-  CHECK(loader.position() == LoaderPosition{1, 3});
-  CHECK_THROWS_WITH(find_learning_rate(net, loader, loss, quick(), {.steps = 1}), containing("10 to 100000"));
-}

@@ -1,4 +1,4 @@
-// Line charts as SVG and as text: several series, ticks at round numbers, linear or logarithmic axes.
+// Line charts as SVG: several series, ticks at round numbers, linear or logarithmic axes.
 #pragma once
 
 #include <cmath>
@@ -48,10 +48,5 @@ std::string chart_svg(const Chart& chart, bool logarithmic = false);
 /// A figure element for a page: title, legend, the chart on both scales where possible, and its numbers for
 /// the hover script. Empty when no value is finite. Errors as chart_svg().
 std::string chart_figure(const Chart& chart);
-
-/// The chart's series as stars over its x axis, `columns` wide and `rows` high besides axis and labels; the
-/// marked x as a column of bars. Where a column holds several points, their mean is shown. Linear in y. Empty
-/// when no value is finite. Fault::data when x and y of a series differ in length.
-std::string chart_text(const Chart& chart, int64_t columns, int64_t rows);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// heed train's options of development, from outside: --fast-dev-run, --overfit, --find-lr.
+// heed train's options of development, from outside: --fast-dev-run, --overfit, --trace.
 #include <algorithm>
 
 #include "heed/core/io/json.h"
@@ -102,24 +102,6 @@ TEST_CASE("overfit: the command says whether the model has learned its batches")
   CHECK_THAT(resumed.err, containing("by heart"));
 }
 
-TEST_CASE("find lr: it prints the curve and a rate, writes the curve, and leaves no run") {
-  const Shell shell;
-  const Result result = shell.run(with({"train", "recall", "--find-lr", "--find-lr-steps", "60",
-                                        "--batch-size", "16", "--find-lr-from", "1e-6", "--out", "curve"},
-                                       small));
-  CAPTURE(result.err);
-  REQUIRE(result.code == 0);
-  CHECK_THAT(result.out, containing("Loss over learning rate") && containing("suggestion  --lr "));
-  CHECK(std::count(result.out.begin(), result.out.end(), '*') > 30);
-  const std::string table = io::read(shell.scratch / "curve/find_lr.csv");
-  CHECK(table.starts_with("step,learning_rate,loss,smoothed_loss\n1,1e-06,"));
-  CHECK(std::count(table.begin(), table.end(), '\n') > 30);
-  CHECK_THAT(io::read(shell.scratch / "curve/find_lr.svg"),
-             containing("<svg") && containing("learning rate"));
-  CHECK(!io::exists(shell.scratch / "runs"));
-  CHECK(shell.run({"list", "runs", "--out", "."}).out.empty());
-}
-
 TEST_CASE("trace: the command writes a timeline of steps beside the run") {
   const Shell shell;
   const Result result = shell.run(with({"train", "recall", "--steps", "4", "--trace", "traces/a.json",
@@ -162,16 +144,7 @@ TEST_CASE("develop: options that do not go together are refused, and leave nothi
     CHECK(shell.left_nothing());
   };
   refused({"--fast-dev-run", "--overfit", "2"}, {"--fast-dev-run and --overfit do not go together"});
-  refused({"--find-lr", "--fast-dev-run"}, {"--find-lr and --fast-dev-run"});
-  refused({"--find-lr", "--overfit", "1"}, {"--find-lr and --overfit"});
-  refused({"--find-lr", "--dry-run"}, {"--find-lr and --dry-run"});
-  refused({"--find-lr", "--trace", "a.json"}, {"--find-lr and --trace"});
   refused({"--dry-run", "--trace", "a.json"}, {"--dry-run and --trace"});
-  refused({"--find-lr", "--lr", "1e-3"}, {"Take --lr out"});
-  refused({"--find-lr", "--name", "x"}, {"makes no run", "--name"});
-  refused({"--find-lr-to", "2"}, {"--find-lr-to is for --find-lr"});
-  refused({"--find-lr", "--find-lr-from", "3"}, {"find-lr: the rates go from 3 to 1"});
-  refused({"--find-lr", "--find-lr-steps", "2"}, {"It must be 10 to 100000"});
   refused({"--fast-dev-run", "--steps", "9"},
           {"--steps: train.max_steps = 9", "--fast-dev-run sets it to 2"});
   refused({"--overfit", "0"}, {"--overfit 0"});
