@@ -495,4 +495,3 @@ TEST_CASE("fit: overfit_batches learns its batches by heart, without dropout") {
   options.overfit_batches = 1000;
   CHECK_THROWS_WITH(fit(net, loader, loss, options), containing("an epoch has 25 batches"));
 }
-

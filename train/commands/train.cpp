@@ -46,9 +46,8 @@ Config config_of(const ParsedArguments& arguments) {
 /// Fails for options that cannot be combined, where one would be ignored without notice.
 void check_modes(const ParsedArguments& arguments) {
   if (arguments.has("json") && !arguments.has("dry-run")) fail("train: --json is for --dry-run.");
-  for (const auto& [one, other] : {std::pair{"fast-dev-run", "overfit"},
-                                   {"dry-run", "trace"},
-                                   {"recipe", "from"}}) {
+  for (const auto& [one, other] :
+       {std::pair{"fast-dev-run", "overfit"}, {"dry-run", "trace"}, {"recipe", "from"}}) {
     if (arguments.has(one) && arguments.has(other))
       fail("train: --", one, " and --", other, " do not go together. Take one of them out.");
   }

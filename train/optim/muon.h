@@ -28,10 +28,11 @@ struct MuonOptions {
 
 /// Adjacent matrices of one shape in the arena of an optimizer.
 struct MatrixRun {
-  int64_t begin;          ///< first element of the first matrix
-  int64_t rows, columns;  ///< extents of each matrix
-  int64_t stride;         ///< elements from one matrix to the next
-  int64_t count = 1;      ///< number of matrices
+  int64_t begin;      ///< first element of the first matrix
+  int64_t rows;       ///< rows of each matrix
+  int64_t columns;    ///< columns of each matrix
+  int64_t stride;     ///< elements from one matrix to the next
+  int64_t count = 1;  ///< number of matrices
   /// The first element behind the run.
   int64_t end() const { return begin + count * stride; }
 };

@@ -10,11 +10,11 @@ namespace heed {
 
 /// One line of a chart: y over ascending x. Values that are not finite leave a gap.
 struct Series {
-  std::string name{};       ///< in the legend
-  std::vector<double> x{};  ///< ascending
-  std::vector<double> y{};  ///< one for each x
-  /// A band around the line: the lowest and highest of the values whose mean is y, one for each x; or empty.
-  std::vector<double> low{}, high{};
+  std::string name{};          ///< in the legend
+  std::vector<double> x{};     ///< ascending
+  std::vector<double> y{};     ///< one for each x
+  std::vector<double> low{};   ///< lower edge of a band around the line, one for each x; empty: no band
+  std::vector<double> high{};  ///< upper edge of the band
 };
 
 /// A chart of several series over a common x axis.
