@@ -20,8 +20,9 @@ namespace heed {
 
 struct AttentionInput;
 
-/// Edits attentions in a forward pass, either weights of their maps or outputs of their heads, for ablation,
-/// patching and causal tracing (docs/how-to/edit-a-head.md).
+/// Edits a forward pass: weights of attention maps, outputs, keys and values of heads, and what passes
+/// between blocks, for ablation, patching and causal tracing (docs/how-to/edit-a-head.md). By default each
+/// edit gives back what it gets. Gradients flow through all but edit_map().
 class HeadEditor {
  public:
   virtual ~HeadEditor() = default;
@@ -31,9 +32,18 @@ class HeadEditor {
   /// The map to use in place of `map` [B, H, Tq, Tk], which has neither dropout nor gradients of its weights.
   /// Called where mapped_heads() names heads; other heads of the result are ignored.
   virtual Tensor edit_map(const Module&, const Tensor& map, const AttentionInput&) { return map; }
-  /// The input of the output projection in place of `heads`, the output of all heads [B, H, Tq, d]. Gradients
-  /// flow through it.
+  /// The input of the output projection in place of `heads`, the output of all heads [B, H, Tq, d].
   virtual Tensor edit_heads(const Module&, const Tensor& heads, const AttentionInput&) { return heads; }
+  /// The keys to use in place of `keys` [B, Hk, Tk, d], normalised and rotated. Called for attentions that
+  /// are a MultiHeadAttention.
+  virtual Tensor edit_keys(const Module&, const Tensor& keys) { return keys; }
+  /// The values to use in place of `values` [B, Hk, Tk, dv]. Called where edit_keys() is.
+  virtual Tensor edit_values(const Module&, const Tensor& values) { return values; }
+  /// What a block's self-attention reads in place of `x` [B, T, width], behind norm and short convolution.
+  virtual Tensor edit_input(const Module&, const Tensor& x) { return x; }
+  /// The residual stream in place of `x` [B, T, width] that block `layer` of a stack reads, counted from 0;
+  /// with the number of blocks as `layer`, what the last one gives.
+  virtual Tensor edit_stream(const Module&, int64_t /*layer*/, const Tensor& x) { return x; }
 };
 
 /// State that one forward pass carries through all modules.

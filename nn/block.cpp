@@ -40,7 +40,8 @@ void Block::add_to(ResidualStream& stream, const Mask& mask, const Tensor& encod
   };
   residual(attention_norm, [&](const Tensor& given) {
     AttentionCache* convolution_cache = cache != nullptr ? cache->convolution.get() : nullptr;
-    const Tensor h = short_convolution ? (*short_convolution)(given, mask, convolution_cache) : given;
+    Tensor h = short_convolution ? (*short_convolution)(given, mask, convolution_cache) : given;
+    if (context.editor != nullptr) h = context.editor->edit_input(*attention, h);
     return attend(*attention, {h, h, mask, cache != nullptr ? cache->self.get() : nullptr, context});
   });
   if (cross) {

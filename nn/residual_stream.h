@@ -29,6 +29,11 @@ class ResidualStream {
     if (branch_) x_ = add_dropout(x_, std::exchange(branch_, {}), dropout_, rng_, places_);
     return x_;
   }
+  /// x becomes another tensor of its shape.
+  void replace(const Tensor& x) {
+    x_ = x;
+    branch_ = {};
+  }
   /// norm(x).
   Tensor normalised(const LayerNorm& norm) {
     if (!branch_) return norm(x_);

@@ -107,9 +107,15 @@ Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const
   const auto activations = [&](const Tensor& x) { return x && cache == nullptr ? narrowed(x) : x; };
   const Tensor keys = activations(encoded);
   ResidualStream stream(activations(input), mask, context);
+  const auto edit = [&](size_t layer) {
+    if (context.editor != nullptr)
+      stream.replace(context.editor->edit_stream(*this, static_cast<int64_t>(layer), stream.x()));
+  };
   for (size_t i = 0; i < blocks.size(); ++i) {
+    edit(i);
     blocks[i]->add_to(stream, mask, keys, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr, context);
   }
+  edit(blocks.size());
   return norm ? stream.normalised(*norm) : stream.x();
 }
 

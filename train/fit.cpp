@@ -114,6 +114,8 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
     if (!options.metrics[i]) fail("fit: FitOptions::metrics[", i, "] is null.");
   if (options.patience > 0 && options.validation == nullptr)
     fail("fit: patience = ", options.patience, " counts validations. Set FitOptions::validation too.");
+  if (options.stop_score != 0 && options.validation == nullptr)
+    fail("fit: stop_score = ", options.stop_score, " is for validations. Set FitOptions::validation too.");
   if (options.schedule.kind == ScheduleKind::noam)
     fail("fit: the schedule noam needs the width of a model. Use rsqrt, which has the same shape.");
   Config config;
@@ -132,6 +134,7 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
   train.groups = to_string(options.optimizer.groups);
   train.keep_checkpoints = options.keep_checkpoints;
   train.patience = options.patience;
+  train.stop_score = options.stop_score;
   train.time_limit = options.time_limit;
   train.on_nan = options.on_nan;
   train.estimate = false;
@@ -190,6 +193,7 @@ FitOptions shortened(FitOptions options) {
   options.steps = 2;
   options.validate_every = 1;
   options.patience = 0;
+  options.stop_score = 0;
   options.time_limit = 0;
   return options;
 }
@@ -214,6 +218,7 @@ class OmittedDropoutWarning final : public Callback {
 FitEnd end_of(const TrainResult& done, const Trainer& trainer) {
   if (done.stopped_by != 0) return FitEnd::signal;
   if (!done.early) return FitEnd::steps;
+  if (trainer.score_reached()) return FitEnd::score;
   return trainer.patience_exhausted() ? FitEnd::patience : FitEnd::time_limit;
 }
 

@@ -34,6 +34,7 @@ struct FitOptions {
   std::vector<std::shared_ptr<Metric>> metrics = {};
   int64_t validate_every = 0;  ///< steps; 0: once an epoch, or with `steps` ten times in all
   int64_t patience = 0;        ///< validations without a better one before training stops; 0: never
+  double stop_score = 0;       ///< validation score, the first, at which training stops; 0: never
   double time_limit = 0;       ///< seconds of training before it saves and stops; 0: none
   std::vector<Callback*> callbacks = {};  ///< called in this order; they must outlive the call
   /// Who share each batch. Null: all processes that mpirun or srun has started, by join_processes(); alone,
@@ -43,15 +44,16 @@ struct FitOptions {
   /// The run folder: checkpoints, metrics.jsonl and TensorBoard events; made where it is missing. A folder
   /// with checkpoints is resumed, bit-identical to an uninterrupted run, on the data and with the options
   /// that it was trained with: Dataset::identity() tells data apart, and only epochs, steps, patience,
-  /// time_limit, on_nan, validate_every and keep_checkpoints may change. Empty: nothing is written.
+  /// stop_score, time_limit, on_nan, validate_every and keep_checkpoints may change. Empty: nothing is
+  /// written.
   Path folder = {};
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
   bool quiet = false;            ///< prints no progress to standard error
 
-  /// Two steps with a validation after each, whatever epochs, steps, patience and time_limit say: does
-  /// everything work? Checkpoints go to a temporary folder in TMPDIR, which is removed; `folder` stays
-  /// untouched.
+  /// Two steps with a validation after each, whatever epochs, steps, patience, stop_score and time_limit
+  /// say: does everything work? Checkpoints go to a temporary folder in TMPDIR, which is removed; `folder`
+  /// stays untouched.
   bool fast_dev_run = false;
   /// Above 0: trains on the first so many batches again and again, without dropout, and validates on them:
   /// can the model learn at all?
@@ -62,6 +64,7 @@ struct FitOptions {
 enum class FitEnd {
   steps,       ///< all steps of FitOptions::steps or epochs are taken
   patience,    ///< FitOptions::patience validations in a row brought nothing better
+  score,       ///< a validation was as good as FitOptions::stop_score
   time_limit,  ///< FitOptions::time_limit is over
   signal,      ///< a signal came: FitResult::stopped_by
 };

@@ -33,6 +33,8 @@ std::string reason(const FitResult& result, const FitOptions& options) {
   switch (result.end) {
     case FitEnd::patience:
       return text("no better validation in ", options.patience, " (patience)");
+    case FitEnd::score:
+      return text("a validation is as good as ", options.stop_score, " (stop_score)");
     case FitEnd::time_limit:
       return text(options.time_limit, " seconds are over (time_limit)");
     case FitEnd::signal:
@@ -48,6 +50,9 @@ std::string reason(const FitResult& result, const FitOptions& options) {
 std::string what_is_kept(const FitResult& result, const FitOptions& options, int64_t steps_taken) {
   const bool resumes = result.end == FitEnd::signal || result.end == FitEnd::time_limit;
   if (options.folder.empty()) return resumes ? "Nothing is saved, since FitOptions::folder is empty." : "";
+  if (steps_taken == 0 && result.end == FitEnd::score)
+    return text(options.folder,
+                " was complete, so no step was taken. Set FitOptions::stop_score = 0 to go on.");
   if (steps_taken == 0 && !resumes)
     return text(options.folder, " was complete, so no step was taken. Raise FitOptions::",
                 result.end == FitEnd::patience ? "patience"
@@ -66,7 +71,8 @@ std::string what_is_kept(const FitResult& result, const FitOptions& options, int
 }  // namespace
 
 const char* to_string(FitEnd end) {
-  constexpr const char* names[] = {"steps", "patience", "time_limit", "signal"};  // in the order of FitEnd
+  // in the order of FitEnd
+  constexpr const char* names[] = {"steps", "patience", "score", "time_limit", "signal"};
   return names[static_cast<size_t>(end)];
 }
 

@@ -18,9 +18,9 @@ constexpr const char* batches_file = "loader.txt";
 constexpr const char* data_file = "data.json";
 
 /// Options that no step depends on, or that `heed resume` changes too.
-constexpr std::array<std::string_view, 7> free_options{
-    "train.max_steps", "train.epochs",           "train.patience",      "train.time_limit",
-    "train.on_nan",    "train.keep_checkpoints", "train.validate_every"};
+constexpr std::array<std::string_view, 8> free_options{
+    "train.max_steps",  "train.epochs", "train.patience",         "train.stop_score",
+    "train.time_limit", "train.on_nan", "train.keep_checkpoints", "train.validate_every"};
 
 std::vector<std::pair<const char*, const std::string*>> members_of(const FitData& data) {
   return {{"examples", &data.examples}, {"validation", &data.validation}, {"best_by", &data.best_by}};
@@ -104,7 +104,8 @@ void check_fit_options(const std::vector<ChangedOption>& changed, const Path& ru
   if (refused.empty()) return;
   fail("fit: the run ", run, " was trained with other options: ", refused,
        ". Give it the same, or name another folder, for a model that load()s the weights of this run. Only "
-       "epochs, steps, patience, time_limit, on_nan, validate_every and keep_checkpoints may change.");
+       "epochs, steps, patience, stop_score, time_limit, on_nan, validate_every and keep_checkpoints may "
+       "change.");
 }
 
 std::string to_string(const ChangedOption& option) {

@@ -41,7 +41,7 @@ struct ChangedOption {
 std::vector<ChangedOption> changed_fit_options(TrainOptions now, const RunFolder& run);
 
 /// Fails naming the options whose change would make the run one of neither: any but its length, patience,
-/// time_limit, on_nan, validate_every and keep_checkpoints.
+/// stop_score, time_limit, on_nan, validate_every and keep_checkpoints.
 void check_fit_options(const std::vector<ChangedOption>& changed, const Path& run);
 
 /// "FitOptions::patience = 3, before 0".

@@ -207,7 +207,12 @@ Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
   return y;
 }
 
-Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
+Tensor MultiHeadAttention::on_edited_heads(const Heads& given, const AttentionInput& input) {
+  Heads heads = given;
+  if (heads.k) {
+    heads.k = input.context.editor->edit_keys(*this, heads.k);
+    heads.v = input.context.editor->edit_values(*this, heads.v);
+  }
   const int64_t num_earlier_queries = input.cache != nullptr ? input.cache->queries : 0;
   const auto product = [&](const Tensor& map) {
     Tensor values = heads.v;

@@ -86,7 +86,7 @@ TEST_CASE("fit: all steps or epochs are an end, which its last line says") {
   CHECK(run_fit({.steps = 1, .quiet = true}).words.empty());
 }
 
-TEST_CASE("fit: patience and the time limit are ends, with what is kept and how to go on") {
+TEST_CASE("fit: patience, a score and the time limit are ends, with what is kept and how to go on") {
   const Scratch scratch;
   FitOptions options{.steps = 100, .validate_every = 1, .patience = 2, .folder = scratch / "patient"};
   options.optimizer.kind = OptimizerKind::sgd;
@@ -102,6 +102,13 @@ TEST_CASE("fit: patience and the time limit are ends, with what is kept and how 
              containing("fit: ended after 3 steps: no better validation in 2 (patience)\nSaved at "
                         "step 3 in ") &&
                  containing("; load_best() loads the best weights, those of step 1."));
+  const FitOptions good{.steps = 100, .validate_every = 2, .stop_score = 1e6, .folder = scratch / "good"};
+  const Run reached = run_fit(good);  // of a loss
+  CHECK(reached.result.end == FitEnd::score);
+  CHECK(reached.result.step == 2);
+  CHECK_THAT(reached.words,
+             containing("fit: ended after 2 steps: a validation is as good as 1e+06 (stop_score)"));
+  CHECK_THAT(run_fit(good).words, containing("Set FitOptions::stop_score = 0 to go on."));
   const Run late = run_fit({.steps = 100, .time_limit = 1e-9, .folder = scratch / "late"});
   CHECK(late.result.end == FitEnd::time_limit);
   CHECK_THAT(

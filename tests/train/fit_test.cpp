@@ -285,6 +285,7 @@ TEST_CASE("fit: what cannot be is refused with its reason") {
   refuses("epochs = 3 and steps = 4", [](FitOptions& o) { o.steps = 4; });
   refuses("epochs = 0 and steps = 0", [](FitOptions& o) { o.epochs = 0; });
   refuses("Set FitOptions::validation too", [](FitOptions& o) { o.patience = 2; });
+  refuses("stop_score = 0.5 is for validations", [](FitOptions& o) { o.stop_score = 0.5; });
   refuses("Use rsqrt", [](FitOptions& o) { o.schedule.kind = ScheduleKind::noam; });
   // Each by the name that a program sets it by.
   refuses("FitOptions::grad_accumulation = 0", [](FitOptions& o) { o.grad_accumulation = 0; });

@@ -66,9 +66,9 @@ Comparison of_folders(const std::vector<std::string>& folders) {
   return compare_runs("Runs side by side", std::move(runs));
 }
 
-/// The state of each row's attention after the longest input, or 4,096 tokens of it.
+/// The state of each row's attention after the longest input, or 512 tokens of it.
 void set_states(Comparison& comparison, const ParsedArguments& arguments) {
-  constexpr int64_t max_state_length = 4096;  // the state of longer inputs costs a long forward pass
+  constexpr int64_t max_state_length = 512;  // a map of that length is small, whatever the attention
   Config config = make_config(named_preset(arguments));
   apply_settings(config, arguments);
   AttentionConfig attention = config.model.attention_config();

@@ -47,6 +47,7 @@ constexpr FitSetting fit_settings[] = {
     {"validate_every", "validate_every"},
     {"keep_checkpoints", "keep_checkpoints"},
     {"patience", "patience"},
+    {"stop_score", "stop_score"},
     {"time_limit", "time_limit"},
     {"on_nan", "on_nan"},
     {"overfit_batches", "overfit_batches"},

@@ -82,6 +82,7 @@ class MadFuzzyRecall final : public MadTask {
     return mad_fuzzy_recall(mad_options(length), use_of(split), rng);
   }
   int64_t training_targets() const override { return options_.length; }
+  bool values_behind_keys() const override { return false; }
   int64_t num_keys() const { return (options_.vocabulary - 1) / 2; }
   bool is_answer(int64_t token) const override {
     return token >= num_keys() && token < options_.vocabulary - 1;

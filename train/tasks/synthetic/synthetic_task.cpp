@@ -8,6 +8,7 @@
 #include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
 #include "heed/autograd/autocast.h"
+#include "heed/autograd/comparisons.h"
 #include "heed/core/ceil_div.h"
 #include "heed/core/counted_work.h"
 #include "heed/data/batching/shuffle.h"
@@ -279,6 +280,32 @@ std::vector<int64_t> SyntheticTask::test_lengths(int64_t number, int64_t) const 
 ExampleBatch SyntheticTask::test_batch(std::span<const int64_t> numbers, int64_t) const {
   ExampleBatch out{.batch = sequences(Split::test, numbers), .rows = {}};
   for (const int64_t number : numbers) out.rows.push_back(tokens_of(number));
+  return out;
+}
+
+std::vector<KeyExchange> SyntheticTask::key_exchanges(int64_t count) const {
+  std::vector<KeyExchange> out;
+  for (int64_t number = 0; values_behind_keys() && number < std::min(count, options_.test_size); ++number) {
+    const ScoredSequence drawn = sequence(Split::test, options_.length, rng_of(Split::test, number));
+    if (std::optional<KeyExchange> found = key_exchange(drawn)) out.push_back(std::move(*found));
+  }
+  if (out.empty())
+    fail(
+        "this task asks for no value that stood behind its key in the sequence, besides that of another "
+        "key. ",
+        "Take a run of mqar, mad-recall or mad-noisy.");
+  return out;
+}
+
+std::vector<int64_t> SyntheticTask::answers(Module& model, const Tensor& ids, std::span<const int32_t> rows,
+                                            const ForwardContext& context) const {
+  const NoGrad no_grad;
+  Batch batch;
+  const Tensor places = Tensor::of<int32_t>(rows, Shape{std::ssize(rows)});
+  batch.tensors = {ids, places, places};  // no target is read
+  std::vector<int64_t> out;
+  for (const double token : argmax(logits_at_places(model, batch, context), 1).to_doubles())
+    out.push_back(static_cast<int64_t>(token));
   return out;
 }
 

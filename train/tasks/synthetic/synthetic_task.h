@@ -12,6 +12,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/map_provider.h"
+#include "heed/train/tasks/recall_provider.h"
 #include "heed/train/tasks/synthetic/answer_tally.h"
 
 namespace heed {
@@ -27,7 +28,7 @@ struct SyntheticOptions {
 
 /// A task whose sequences are drawn when they are needed: each is a pure function of (seed, split, number).
 /// Subclasses draw them; batches, model, loss, scores and baselines are here.
-class SyntheticTask : public Task, public MapProvider, public ExampleProvider {
+class SyntheticTask : public Task, public MapProvider, public ExampleProvider, public RecallProvider {
  public:
   void fields(Fields& f) final;
   std::vector<std::pair<std::string, int64_t>> small_data() const final;
@@ -57,6 +58,9 @@ class SyntheticTask : public Task, public MapProvider, public ExampleProvider {
   ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const final;
   std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
                                            const ForwardContext& context) const final;
+  std::vector<KeyExchange> key_exchanges(int64_t count) const final;
+  std::vector<int64_t> answers(Module& model, const Tensor& ids, std::span<const int32_t> rows,
+                               const ForwardContext& context) const final;
 
  protected:
   /// The splits of the data; their numbers are part of the random streams.
@@ -81,6 +85,8 @@ class SyntheticTask : public Task, public MapProvider, public ExampleProvider {
   virtual bool is_answer(int64_t token) const = 0;
   /// How attention maps call a token. The default is its number.
   virtual std::string token_name(int64_t token) const;
+  /// Whether each value stands behind a key of one token, where sequences hold keys and values.
+  virtual bool values_behind_keys() const { return true; }
   virtual AccuracyKind accuracy_kind() const { return AccuracyKind::places; }  ///< how accuracy is averaged
   /// The largest length that the task asks a model for.
   virtual int64_t max_length() const { return options_.length; }
