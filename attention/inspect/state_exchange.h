@@ -23,9 +23,9 @@ const char* to_string(StateKind kind);
 
 /// A state of a model: its kind, and the layer that has it, from 0.
 struct StateSite {
-  StateKind kind = StateKind::stream;  ///< what it is
-  int64_t layer = 0;                   ///< which of the model's
-  bool operator==(const StateSite&) const = default;
+  StateKind kind = StateKind::stream;                 ///< what it is
+  int64_t layer = 0;                                  ///< which of the model's
+  bool operator==(const StateSite&) const = default;  ///< compares kind and layer
 };
 
 /// Interchange interventions (Geiger et al. 2021, arXiv 2106.02997; Arora et al. 2025, arXiv 2505.15105): at
@@ -33,10 +33,10 @@ struct StateSite {
 /// For models of one stack, in forward passes without a cache.
 class StateExchange final : public HeadEditor {
  public:
-  /// The next forward pass, on inputs [B, T], is recorded and changed nowhere.
+  /// Records the states of a forward pass on inputs [B, T], which is to follow, and changes none.
   void record();
-  /// The next forward pass, on inputs of the same shape, has the recorded state of `site` where `places` [B,
-  /// T], of zeros and ones, is 1. Fails for a site that was not recorded.
+  /// Lets a forward pass on inputs of the same shape, which is to follow, have the recorded state of `site`
+  /// where `places` [B, T], of zeros and ones, is 1. Fails for a site that was not recorded.
   void replace(const StateSite& site, const Tensor& places);
   /// What was recorded, in the order of the enumerators and of the layers. An attention without keys of its
   /// own has none here.

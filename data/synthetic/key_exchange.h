@@ -14,9 +14,9 @@ namespace heed {
 struct KeyExchange {
   std::vector<int32_t> tokens{};     ///< [T]: the sequence
   std::vector<int32_t> exchanged{};  ///< [T]: with the two keys exchanged in front of their values
-  int64_t question = 0;            ///< place of the question: the asked key stands there in both
-  int32_t answer = 0;              ///< value of the asked key in `tokens`
-  int32_t other_answer = 0;        ///< its value in `exchanged`
+  int64_t question = 0;              ///< place of the question: the asked key stands there in both
+  int32_t answer = 0;                ///< value of the asked key in `tokens`
+  int32_t other_answer = 0;          ///< its value in `exchanged`
   std::vector<int64_t> keys{};       ///< places before the question where they differ
   std::vector<int64_t> values{};     ///< the places behind these, where the values stand
 };

@@ -103,7 +103,7 @@ TEST_CASE("fit: patience, a score and the time limit are ends, with what is kept
                         "step 3 in ") &&
                  containing("; load_best() loads the best weights, those of step 1."));
   const FitOptions good{.steps = 100, .validate_every = 2, .stop_score = 1e6, .folder = scratch / "good"};
-  const Run reached = run_fit(good);  // of a loss
+  const Run reached = run_fit(good);  // the score is a loss
   CHECK(reached.result.end == FitEnd::score);
   CHECK(reached.result.step == 2);
   CHECK_THAT(reached.words,

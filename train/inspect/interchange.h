@@ -30,7 +30,7 @@ struct InterchangeEffect {
 /// How a model finds the value of a key (Arora et al. 2025, arXiv 2505.15105).
 enum class RecallMechanism {
   induction,    ///< the pair is stored where the value stands, and the question finds it there
-  convolution,  ///< the same, but it is stored there by the short convolution of the layer that answers
+  convolution,  ///< as induction, but the short convolution of the answering block stores the pair
   lookup,       ///< the question finds the key where the key stands: key and value meet at the question
   neither       ///< the answer follows from none of these places alone
 };
@@ -39,9 +39,9 @@ const char* to_string(RecallMechanism mechanism);
 
 /// Results of interchange interventions on a model.
 struct InterchangeReport {
-  int64_t examples = 0;                      ///< sequences with an exchange
-  int64_t used = 0;                          ///< of these, those answered right with and without exchange
-  int64_t layers = 0;                        ///< blocks of the model
+  int64_t examples = 0;  ///< sequences with an exchange
+  int64_t used = 0;      ///< number of sequences that are answered right with and without exchange
+  int64_t layers = 0;    ///< blocks of the model
   std::vector<InterchangeEffect> effects{};  ///< by site and place; empty where none was used
   int64_t answered_by = -1;                  ///< block that brings the answer to the question; -1: unknown
   RecallMechanism mechanism = RecallMechanism::neither;  ///< the verdict: see mechanism_of()
