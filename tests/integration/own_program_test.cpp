@@ -65,7 +65,7 @@ TEST_CASE(
   };
   listed("tasks", "lra-pathx", "commonest ");
   listed("presets", "lra-pathx", "commonest");
-  listed("commands", "bench", "count      count the letters of a text");
+  listed("commands", "bench", "count        count the letters of a text");
   CHECK_THAT(shell.run({"list", "settings"}).out, containing("data.letters"));
 
   const Result shown_preset = shell.run({"show", "commonest"});
