@@ -73,7 +73,7 @@ int run_interchange(const ParsedArguments& arguments) {
 }
 
 std::string explanation_of_mechanisms() {
-  return "Two keys of a sequence are exchanged, so that the same question has another answer. Then a state "
+  return "Two keys of a sequence are swapped, so that the same question has another answer. Then a state "
          "of "
          "the model, at the places of the keys, of their values or of the question, is replaced by what it "
          "is "

@@ -59,8 +59,7 @@ void TrainOptions::fields(Fields& f) {
   f("patience", patience, {0, max_integer},
     "validations without improvement before the run stops early; 0: never stop early");
   f("stop_score", stop_score,
-    "validation score at which the run stops early: the first one, which chooses the best checkpoint; 0: "
-    "never");
+    "validation score at which the run stops early: that of the best checkpoint, see best_after; 0: never");
   f("time_limit", time_limit, "seconds of training after which the run saves and stops; 0: none");
   f("on_nan", Choice(on_nan, {"stop", "skip"}), "what to do at a step whose loss or gradient is not finite");
   f("skip_limit", skip_limit, {1, max_integer},

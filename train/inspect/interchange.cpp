@@ -17,31 +17,31 @@ constexpr std::array<ExchangePlace, 3> all_places{ExchangePlace::key, ExchangePl
                                                   ExchangePlace::question};
 constexpr double decides = 0.5;  // share of answers from which on a state decides
 
-using Exchanges = std::span<const KeyExchange>;
+using Swaps = std::span<const KeySwap>;
 
-/// Sequences of exchanges as ids i32 [B, T].
-Tensor ids_of(Exchanges exchanges, std::vector<int32_t> KeyExchange::*tokens) {
+/// Sequences of swaps as ids i32 [B, T].
+Tensor ids_of(Swaps swaps, std::vector<int32_t> KeySwap::*tokens) {
   std::vector<int32_t> ids;
-  for (const KeyExchange& one : exchanges) ids.insert(ids.end(), (one.*tokens).begin(), (one.*tokens).end());
-  const auto batch = std::ssize(exchanges);
+  for (const KeySwap& one : swaps) ids.insert(ids.end(), (one.*tokens).begin(), (one.*tokens).end());
+  const auto batch = std::ssize(swaps);
   return Tensor::of<int32_t>(ids, Shape{batch, std::ssize(ids) / batch});
 }
 
 /// The rows b T + t of the questions.
-std::vector<int32_t> questions_of(Exchanges exchanges) {
+std::vector<int32_t> questions_of(Swaps swaps) {
   std::vector<int32_t> rows;
-  const auto length = std::ssize(exchanges.front().tokens);
-  for (size_t i = 0; i < exchanges.size(); ++i)
-    rows.push_back(static_cast<int32_t>(static_cast<int64_t>(i) * length + exchanges[i].question));
+  const auto length = std::ssize(swaps.front().tokens);
+  for (size_t i = 0; i < swaps.size(); ++i)
+    rows.push_back(static_cast<int32_t>(static_cast<int64_t>(i) * length + swaps[i].question));
   return rows;
 }
 
 /// 1 where a state is replaced, else 0: f32 [B, T].
-Tensor mask_of(Exchanges exchanges, ExchangePlace place) {
-  const auto length = std::ssize(exchanges.front().tokens), batch = std::ssize(exchanges);
+Tensor mask_of(Swaps swaps, ExchangePlace place) {
+  const auto length = std::ssize(swaps.front().tokens), batch = std::ssize(swaps);
   std::vector<float> mask(static_cast<size_t>(batch * length));
-  for (size_t i = 0; i < exchanges.size(); ++i) {
-    const KeyExchange& one = exchanges[i];
+  for (size_t i = 0; i < swaps.size(); ++i) {
+    const KeySwap& one = swaps[i];
     const std::vector<int64_t> places = place == ExchangePlace::key     ? one.keys
                                         : place == ExchangePlace::value ? one.values
                                                                         : std::vector{one.question};
@@ -50,37 +50,37 @@ Tensor mask_of(Exchanges exchanges, ExchangePlace place) {
   return Tensor::of<float>(mask, Shape{batch, length});
 }
 
-/// The exchanges whose questions the model answers right, with and without exchanged keys.
-std::vector<KeyExchange> answered_right(const RecallProvider& task, Module& model, Exchanges exchanges) {
-  const std::vector<int32_t> rows = questions_of(exchanges);
-  const auto own = task.answers(model, ids_of(exchanges, &KeyExchange::tokens), rows, {});
-  const auto other = task.answers(model, ids_of(exchanges, &KeyExchange::exchanged), rows, {});
-  std::vector<KeyExchange> out;
-  for (size_t i = 0; i < exchanges.size(); ++i) {
-    if (own[i] == exchanges[i].answer && other[i] == exchanges[i].other_answer) out.push_back(exchanges[i]);
+/// The swaps whose questions the model answers right, with and without swapped keys.
+std::vector<KeySwap> answered_right(const RecallProvider& task, Module& model, Swaps swaps) {
+  const std::vector<int32_t> rows = questions_of(swaps);
+  const auto own = task.answers(model, ids_of(swaps, &KeySwap::tokens), rows, {});
+  const auto other = task.answers(model, ids_of(swaps, &KeySwap::swapped), rows, {});
+  std::vector<KeySwap> out;
+  for (size_t i = 0; i < swaps.size(); ++i) {
+    if (own[i] == swaps[i].answer && other[i] == swaps[i].other_answer) out.push_back(swaps[i]);
   }
   return out;
 }
 
 /// Adds the number of answers of each kind to the effects of a report.
-void add_effects(const RecallProvider& task, Module& model, Exchanges exchanges, InterchangeReport& report) {
+void add_effects(const RecallProvider& task, Module& model, Swaps swaps, InterchangeReport& report) {
   const NoGrad no_grad;
-  const Tensor tokens = ids_of(exchanges, &KeyExchange::tokens);
-  const std::vector<int32_t> rows = questions_of(exchanges);
+  const Tensor tokens = ids_of(swaps, &KeySwap::tokens);
+  const std::vector<int32_t> rows = questions_of(swaps);
   StateExchange states;
   states.record();
-  task.answers(model, ids_of(exchanges, &KeyExchange::exchanged), rows, {.editor = &states});
+  task.answers(model, ids_of(swaps, &KeySwap::swapped), rows, {.editor = &states});
   const std::vector<StateSite> sites = states.sites();
   if (report.effects.empty()) {
     for (const StateSite& site : sites)
       for (const ExchangePlace place : all_places) report.effects.push_back({.site = site, .place = place});
   }
   for (InterchangeEffect& effect : report.effects) {
-    states.replace(effect.site, mask_of(exchanges, effect.place));
+    states.replace(effect.site, mask_of(swaps, effect.place));
     const auto answers = task.answers(model, tokens, rows, {.editor = &states});
-    for (size_t i = 0; i < exchanges.size(); ++i) {
-      effect.other += answers[i] == exchanges[i].other_answer ? 1 : 0;
-      effect.own += answers[i] == exchanges[i].answer ? 1 : 0;
+    for (size_t i = 0; i < swaps.size(); ++i) {
+      effect.other += answers[i] == swaps[i].other_answer ? 1 : 0;
+      effect.own += answers[i] == swaps[i].answer ? 1 : 0;
     }
   }
 }
@@ -146,13 +146,12 @@ RecallMechanism mechanism_of(const InterchangeReport& report) {
 InterchangeReport interchange(const Task& task, Module& model, int64_t examples) {
   constexpr size_t max_batch = 128;
   const RecallProvider& provider = recall_provider(task);
-  const std::vector<KeyExchange> exchanges = provider.key_exchanges(examples);
-  InterchangeReport report{.examples = std::ssize(exchanges)};
-  CountedWork work(static_cast<double>(exchanges.size()));
-  for (size_t first = 0; first < exchanges.size(); first += max_batch) {
-    const Exchanges batch =
-        Exchanges(exchanges).subspan(first, std::min(max_batch, exchanges.size() - first));
-    const std::vector<KeyExchange> right = answered_right(provider, model, batch);
+  const std::vector<KeySwap> swaps = provider.key_swaps(examples);
+  InterchangeReport report{.examples = std::ssize(swaps)};
+  CountedWork work(static_cast<double>(swaps.size()));
+  for (size_t first = 0; first < swaps.size(); first += max_batch) {
+    const Swaps batch = Swaps(swaps).subspan(first, std::min(max_batch, swaps.size() - first));
+    const std::vector<KeySwap> right = answered_right(provider, model, batch);
     if (!right.empty()) add_effects(provider, model, right, report);
     report.used += std::ssize(right);
     work.add(static_cast<double>(batch.size()));
@@ -192,8 +191,8 @@ std::string interchange_text(const InterchangeReport& report) {
     for (const ExchangePlace place : all_places)
       rows.back().push_back(picture::fixed(report.other(site.kind, site.layer, place), 3));
   }
-  std::string out = text(report.used, " of ", report.examples,
-                         " sequences are answered right with and without the exchange\n");
+  std::string out =
+      text(report.used, " of ", report.examples, " sequences are answered right with and without the swap\n");
   if (report.used == 0) return out;
   out += "share of answers that become those of the other sequence, by the places replaced\n\n";
   out += aligned_table(rows, {.alignment = "lrrrr"});

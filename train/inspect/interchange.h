@@ -39,8 +39,8 @@ const char* to_string(RecallMechanism mechanism);
 
 /// Results of interchange interventions on a model.
 struct InterchangeReport {
-  int64_t examples = 0;  ///< sequences with an exchange
-  int64_t used = 0;      ///< number of sequences that are answered right with and without exchange
+  int64_t examples = 0;  ///< sequences with a swap
+  int64_t used = 0;      ///< number of sequences that are answered right with and without the swap
   int64_t layers = 0;    ///< blocks of the model
   std::vector<InterchangeEffect> effects{};  ///< by site and place; empty where none was used
   int64_t answered_by = -1;                  ///< block that brings the answer to the question; -1: unknown
@@ -57,7 +57,7 @@ struct InterchangeReport {
 /// alone: convolution.
 RecallMechanism mechanism_of(const InterchangeReport& report);
 
-/// Replaces each state of the model at each kind of place by what it is on the sequence with exchanged keys.
+/// Replaces each state of the model at each kind of place by what it is on the sequence with swapped keys.
 /// `examples`: how many test sequences. A usage error where the task has no keys with values. A WorkScope
 /// shows its progress.
 InterchangeReport interchange(const Task& task, Module& model, int64_t examples);

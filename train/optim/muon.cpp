@@ -32,8 +32,7 @@ void MuonOptions::fields(Fields& f) {
   f("newton_schulz_steps", newton_schulz_steps, {1, 99}, "muon: iterations that make a step orthogonal");
   f("muon_scaling", Choice(scaling, {"match_rms_adamw", "original"}),
     "muon: factor on a step by the matrix's shape; match_rms_adamw: 0.2 sqrt(max(rows, columns)), which "
-    "makes "
-    "the learning rate that of adamw; original: sqrt(max(1, rows / columns))");
+    "makes the learning rate that of adamw; original: sqrt(max(1, rows / columns))");
 }
 
 void MuonOptions::check() const {

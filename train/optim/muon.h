@@ -20,7 +20,7 @@ enum class MuonScaling {
 /// OptimizerOptions::hidden_rate is their rate beside that of AdamW's parameters.
 struct MuonOptions {
   double momentum = 0.95;                              ///< decay of the running mean of gradients
-  int64_t newton_schulz_steps = 5;                     ///< iterations of newton_schulz()
+  int64_t newton_schulz_steps = 5;                     ///< iterations of NewtonSchulz::run()
   MuonScaling scaling = MuonScaling::match_rms_adamw;  ///< factor by the shape of a matrix
   void fields(Fields& f);  ///< names every field with its help: settings of [train]
   void check() const;      ///< fails at a number out of its range

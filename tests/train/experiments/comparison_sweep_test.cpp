@@ -183,8 +183,7 @@ TEST_CASE("compare --grid: the best point has all seeds, others one, and nothing
   CHECK_THAT(page, containing("| state at 64 |") && containing("±") && containing("heed compare recall"));
   const Result again = shell.run(words);
   CHECK(again.code == 0);
-  CHECK_THAT(again.err, !containing("step "));
-  CHECK(io::read(folder / "compare.csv").size() > 0);
+  CHECK_THAT(again.err, containing("trained already") && !containing("step "));
 }
 
 TEST_CASE("compare --grid: a setting that is unknown, or set elsewhere, is refused before anything trains") {

@@ -283,11 +283,11 @@ ExampleBatch SyntheticTask::test_batch(std::span<const int64_t> numbers, int64_t
   return out;
 }
 
-std::vector<KeyExchange> SyntheticTask::key_exchanges(int64_t count) const {
-  std::vector<KeyExchange> out;
+std::vector<KeySwap> SyntheticTask::key_swaps(int64_t count) const {
+  std::vector<KeySwap> out;
   for (int64_t number = 0; values_behind_keys() && number < std::min(count, options_.test_size); ++number) {
     const ScoredSequence drawn = sequence(Split::test, options_.length, rng_of(Split::test, number));
-    if (std::optional<KeyExchange> found = key_exchange(drawn)) out.push_back(std::move(*found));
+    if (std::optional<KeySwap> found = key_swap(drawn)) out.push_back(std::move(*found));
   }
   if (out.empty())
     fail(

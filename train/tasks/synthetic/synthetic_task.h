@@ -58,7 +58,7 @@ class SyntheticTask : public Task, public MapProvider, public ExampleProvider, p
   ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const final;
   std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
                                            const ForwardContext& context) const final;
-  std::vector<KeyExchange> key_exchanges(int64_t count) const final;
+  std::vector<KeySwap> key_swaps(int64_t count) const final;
   std::vector<int64_t> answers(Module& model, const Tensor& ids, std::span<const int32_t> rows,
                                const ForwardContext& context) const final;
 

@@ -3,9 +3,8 @@
 #include <set>
 
 #include "heed/tests/catch.h"
-#include "heed/tests/scratch.h"
+#include "heed/tests/train/score_after_training.h"
 #include "heed/train/config/config.h"
-#include "heed/train/loop/trainer.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;
@@ -22,13 +21,7 @@ Config recall(const std::vector<std::pair<std::string, std::string>>& settings) 
 double accuracy_after_training(const std::string& attention, const std::string& causal) {
   Config config = recall({{"attention.encoder", attention}, {"data.causal", causal}});
   config.task->load(config, {}, [](const std::string&) {});
-  Scratch scratch;
-  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "run"});
-  Progress progress;
-  progress.quiet = true;
-  Trainer trainer(config, folder, std::nullopt, progress);
-  trainer.run();
-  return config.task->test(trainer.model(), config.decode).scores.first();
+  return score_after_training(std::move(config));
 }
 
 }  // namespace

@@ -10,10 +10,10 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/real_data.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/train/score_after_training.h"
 #include "heed/tests/train/small_presets.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
-#include "heed/train/loop/trainer.h"
 #include "heed/train/program.h"
 
 using namespace heed;
@@ -52,13 +52,7 @@ int heed_program(std::vector<std::string> words) {
 double accuracy_after_training(const std::string& preset, const Settings& settings) {
   Config config = made(preset, settings, false);
   load(config);
-  Scratch scratch;
-  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "run"});
-  Progress progress;
-  progress.quiet = true;
-  Trainer trainer(config, folder, std::nullopt, progress);
-  trainer.run();
-  return config.task->test(trainer.model(), config.decode).scores.first();
+  return score_after_training(std::move(config));
 }
 
 }  // namespace

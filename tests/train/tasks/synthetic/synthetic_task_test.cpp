@@ -6,8 +6,7 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/tests/catch.h"
-#include "heed/tests/scratch.h"
-#include "heed/train/loop/trainer.h"
+#include "heed/tests/train/score_after_training.h"
 #include "heed/train/tasks/synthetic/sequence_autoencoder.h"
 
 using namespace heed;
@@ -32,17 +31,6 @@ const SyntheticSettings small_mqar{{"data.vocabulary", "32"}, {"data.length", "1
 std::unique_ptr<Module> model_of(const Config& config) {
   Rng rng(1);
   return config.task->model(config, rng);
-}
-
-/// Accuracy on the test split after training.
-double accuracy_after(Config config) {
-  Scratch scratch;
-  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "run"});
-  Progress progress;
-  progress.quiet = true;
-  Trainer trainer(config, folder, std::nullopt, progress);
-  trainer.run();
-  return config.task->test(trainer.model(), config.decode).scores.first();
 }
 
 double baseline(const Task& task, const std::string& name) {
@@ -249,19 +237,19 @@ TEST_CASE("synthetic: attention learns mqar within seconds, and guessing among v
                                    {"train.learning_rate", "1e-2"},
                                    {"data.validation", "100"},
                                    {"data.test_size", "500"}});
-  CHECK(accuracy_after(synthetic("mqar", settings)) > 0.95);
+  CHECK(score_after_training(synthetic("mqar", settings)) > 0.95);
   settings.emplace_back("attention.decoder", "fastmax:p=0");  // a mean of all values
-  CHECK(accuracy_after(synthetic("mqar", settings)) < 0.8);
+  CHECK(score_after_training(synthetic("mqar", settings)) < 0.8);
 }
 
 TEST_CASE("synthetic: memorization ends in the weights", "[slow]") {
-  CHECK(accuracy_after(synthetic("mad-memorize", {{"data.vocabulary", "32"},
-                                                  {"model.d_model", "32"},
-                                                  {"model.heads", "2"},
-                                                  {"model.d_ff", "64"},
-                                                  {"train.batch_size", "16"},
-                                                  {"train.epochs", "15"},
-                                                  {"train.learning_rate", "3e-3"},
-                                                  {"data.validation", "20"},
-                                                  {"data.test_size", "100"}})) > 0.95);
+  CHECK(score_after_training(synthetic("mad-memorize", {{"data.vocabulary", "32"},
+                                                        {"model.d_model", "32"},
+                                                        {"model.heads", "2"},
+                                                        {"model.d_ff", "64"},
+                                                        {"train.batch_size", "16"},
+                                                        {"train.epochs", "15"},
+                                                        {"train.learning_rate", "3e-3"},
+                                                        {"data.validation", "20"},
+                                                        {"data.test_size", "100"}})) > 0.95);
 }

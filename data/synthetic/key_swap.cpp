@@ -1,5 +1,5 @@
-// Finds two keys with their values in a sequence and exchanges the keys.
-#include "heed/data/synthetic/key_exchange.h"
+// Finds two keys with their values in a sequence and swaps the keys.
+#include "heed/data/synthetic/key_swap.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,10 +34,10 @@ std::vector<int64_t> others_of(const ScoredSequence& sequence, int64_t question)
 
 }  // namespace
 
-std::optional<KeyExchange> key_exchange(const ScoredSequence& sequence) {
+std::optional<KeySwap> key_swap(const ScoredSequence& sequence) {
   const auto token = [&](int64_t place) { return sequence.tokens[static_cast<size_t>(place)]; };
   const auto target = [&](int64_t place) { return sequence.targets[static_cast<size_t>(place)]; };
-  KeyExchange out{.tokens = sequence.tokens, .exchanged = sequence.tokens};
+  KeySwap out{.tokens = sequence.tokens, .swapped = sequence.tokens};
   out.question = std::ssize(sequence.targets) - 1;
   while (out.question >= 0 && target(out.question) == not_scored) --out.question;
   if (out.question < 0) return {};
@@ -51,8 +51,8 @@ std::optional<KeyExchange> key_exchange(const ScoredSequence& sequence) {
     if (other_key == key || out.other_answer == out.answer) continue;
     const std::vector<int64_t> places = places_of_pair(out.tokens, other_key, out.other_answer, out.question);
     if (places.empty()) continue;
-    for (const int64_t place : own) out.exchanged[static_cast<size_t>(place)] = other_key;
-    for (const int64_t place : places) out.exchanged[static_cast<size_t>(place)] = key;
+    for (const int64_t place : own) out.swapped[static_cast<size_t>(place)] = other_key;
+    for (const int64_t place : places) out.swapped[static_cast<size_t>(place)] = key;
     out.keys = own;
     out.keys.insert(out.keys.end(), places.begin(), places.end());
     std::ranges::sort(out.keys);
