@@ -32,9 +32,9 @@ struct Operands {
 };
 
 /// c [rows, vectors] = a [rows, k] b [k, vectors], or c += a b with x.add, with the whole block of c in
-/// registers.
+/// registers. A function of its own: inlined beside the blocks of other sizes, c does not stay in registers.
 template <class T, Left left, int rows, int vectors>
-void multiply_block(const Operands<T>& x) {
+[[gnu::noinline]] void multiply_block(const Operands<T>& x) {
   using V = simd::Vector<T>;
   constexpr int n = simd::Lanes<T>::count;
   V sum[rows][vectors];
