@@ -51,15 +51,19 @@ class WordMerger {
  public:
   WordMerger(const MergeTable& table, const std::array<int32_t, 256>& bytes) : table_(table), bytes_(bytes) {}
 
-  /// Appends the ids of a word of at least one byte.
+  /// Appends the ids of a word.
   void encode(std::string_view word, std::vector<int32_t>& out) {
-    const auto count = static_cast<int32_t>(word.size());
-    pieces_.resize(word.size());
+    pieces_.clear();
     heap_.clear();
-    for (int32_t i = 0; i < count; ++i) {
-      const auto byte = static_cast<unsigned char>(word[static_cast<size_t>(i)]);
-      piece(i) = {.id = bytes_[byte], .previous = i - 1, .next = i + 1 < count ? i + 1 : -1};
+    int32_t count = 0;
+    for (const char c : word) {
+      const int32_t id = bytes_[static_cast<unsigned char>(c)];
+      if (id < 0) continue;
+      pieces_.push_back({.id = id, .previous = count - 1, .next = count + 1});
+      ++count;
     }
+    if (count == 0) return;
+    piece(count - 1).next = -1;
     for (int32_t i = 0; i + 1 < count; ++i) {
       if (const int32_t rank = merge_at(i).rank; rank >= 0) heap_.push_back(candidate(rank, i));
     }
@@ -121,11 +125,14 @@ class WordMerger {
 
 class BytePairTokenizer final : public Tokenizer {
  public:
-  BytePairTokenizer(std::vector<std::string> pieces, std::vector<detail::PieceMerge> merges, int32_t end)
+  BytePairTokenizer(std::vector<std::string> pieces, std::vector<detail::PieceMerge> merges, int32_t end,
+                    WordSplit split)
       : Tokenizer({.unknown = -1, .pad = -1, .start = -1, .end = end}),
         pieces_(std::move(pieces)),
         merges_(std::move(merges)),
-        table_(merges_) {
+        table_(merges_),
+        split_(split) {
+    bytes_.fill(-1);
     for (size_t id = pieces_.size(); id-- > 0;) {
       if (pieces_[id].size() == 1)
         bytes_[static_cast<unsigned char>(pieces_[id][0])] = static_cast<int32_t>(id);
@@ -136,6 +143,7 @@ class BytePairTokenizer final : public Tokenizer {
   int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
   const std::vector<std::string>& pieces() const { return pieces_; }
   const std::vector<detail::PieceMerge>& merges() const { return merges_; }
+  WordSplit split() const { return split_; }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
@@ -182,7 +190,7 @@ class BytePairTokenizer final : public Tokenizer {
     return out;
   }
 
-  std::string save() const override { return detail::saved_byte_pair(pieces_, merges_); }
+  std::string save() const override { return detail::saved_byte_pair(pieces_, merges_, split_); }
 
  private:
   void check(int32_t id) const {
@@ -200,10 +208,10 @@ class BytePairTokenizer final : public Tokenizer {
     std::vector<int32_t> ids;
     ids.reserve(part.size() / 3);
     for (size_t begin = 0; begin < part.size();) {
-      const std::string_view word = part.substr(begin, byte_pair_word(part, begin) - begin);
+      const std::string_view word = part.substr(begin, byte_pair_word(part, begin, split_) - begin);
       begin += word.size();
       if (word.size() == 1) {
-        ids.push_back(bytes_[static_cast<unsigned char>(word[0])]);
+        if (const int32_t id = bytes_[static_cast<unsigned char>(word[0])]; id >= 0) ids.push_back(id);
         continue;
       }
       const auto [entry, is_new] = encoded_words.try_emplace(word);
@@ -224,19 +232,20 @@ class BytePairTokenizer final : public Tokenizer {
   std::vector<std::string> pieces_;
   std::vector<detail::PieceMerge> merges_;
   MergeTable table_;
-  std::array<int32_t, 256> bytes_{};  // ids of the bytes
+  WordSplit split_;
+  std::array<int32_t, 256> bytes_{};  // ids of the bytes; -1: none
 };
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> detail::make_byte_pair(std::vector<std::string> pieces,
-                                                  std::vector<PieceMerge> merges) {
+                                                  std::vector<PieceMerge> merges, WordSplit split) {
   const auto found = std::find(pieces.begin(), pieces.end(), end_of_text);
   auto end = found == pieces.end() ? -1 : static_cast<int32_t>(found - pieces.begin());
   for (const PieceMerge& merge : merges) {
     if (merge.into == end) end = -1;  // a token that a merge makes is not special
   }
-  return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end);
+  return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end, split);
 }
 
 BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
@@ -244,6 +253,11 @@ BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
   if (pairs == nullptr)
     fail("byte pairs: this is a tokenizer of the kind ", tokenizer.kind(),
          ", which has no vocab.json and merges.txt. Use one of the kind byte_pair.");
+  if (pairs->split() != WordSplit::gpt2)
+    fail(
+        "byte pairs: vocab.json and merges.txt belong to words that end as in GPT-2, and here each digit is "
+        "a "
+        "word of its own. Use a tokenizer with GPT-2's words.");
   return {.vocabulary = detail::byte_pair_json(pairs->pieces()),
           .merges = "#version: 0.2\n" + detail::byte_pair_lines(pairs->pieces(), pairs->merges())};
 }

@@ -13,6 +13,9 @@ namespace heed {
 namespace {
 
 constexpr std::string_view title = "heed byte pairs 1";
+/// The title of a saved tokenizer whose words do not end as in GPT-2, or that lacks tokens of bytes.
+constexpr std::string_view title_with_words = "heed byte pairs 2";
+constexpr std::string_view words_of_digits = "single_digits";
 constexpr int64_t max_file_bytes = int64_t{64} << 20;
 
 /// The characters that spell bytes in GPT-2's files: visible ones of Latin-1 spell themselves, the others
@@ -83,15 +86,18 @@ class TokenizerBuilder {
     return id;
   }
 
-  /// A byte that has no token; -1: there is none. Marks the tokens of bytes as made.
+  /// The first byte that has no token; -1: there is none. Marks the tokens of bytes as made.
   int missing_byte() {
     is_made_.assign(pieces_.size(), false);
+    int missing = -1;
     for (int b = 0; b < 256; ++b) {
       const auto found = ids_.find(std::string(1, static_cast<char>(b)));
-      if (found == ids_.end()) return b;
-      is_made_[static_cast<size_t>(found->second)] = true;
+      if (found != ids_.end())
+        is_made_[static_cast<size_t>(found->second)] = true;
+      else if (missing < 0)
+        missing = b;
     }
-    return -1;
+    return missing;
   }
 
   /// Adds the merge of a line "left right"; returns what is wrong with the line, or an empty text.
@@ -127,8 +133,8 @@ class TokenizerBuilder {
   }
   int64_t num_merges() const { return static_cast<int64_t>(merges_.size()); }
 
-  std::unique_ptr<Tokenizer> finish() {
-    return detail::make_byte_pair(std::move(pieces_), std::move(merges_));
+  std::unique_ptr<Tokenizer> finish(WordSplit split = WordSplit::gpt2) {
+    return detail::make_byte_pair(std::move(pieces_), std::move(merges_), split);
   }
 
  private:
@@ -195,27 +201,31 @@ std::string detail::byte_pair_json(const std::vector<std::string>& pieces) {
 }
 
 std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
-                                    const std::vector<PieceMerge>& merges) {
-  std::string out = text(title, "\npieces ", pieces.size(), "\n");
+                                    const std::vector<PieceMerge>& merges, WordSplit split) {
+  std::string out(title);
+  if (split != WordSplit::gpt2) out = text(title_with_words, "\nwords ", words_of_digits);
+  out += text("\npieces ", pieces.size(), "\n");
   for (const std::string& bytes : pieces) out += spelled(bytes) + "\n";
   return out + text("merges ", merges.size(), "\n") + byte_pair_lines(pieces, merges);
 }
 
 std::unique_ptr<Tokenizer> detail::load_byte_pair(std::string_view bytes, std::string_view name) {
-  SavedLines lines(bytes, title, name);
+  const bool has_words = bytes.starts_with(title_with_words);
+  SavedLines lines(bytes, has_words ? title_with_words : title, name);
+  if (has_words && lines.value("words") != words_of_digits) lines.damaged("it names no known words");
   TokenizerBuilder builder;
   for (int64_t remaining = lines.count("pieces"); remaining > 0; --remaining) {
     const std::string_view letters = lines.next();
     if (builder.add(letters) < 0) lines.damaged("'", shown(letters), "' is no piece, or one already there");
   }
   const int missing = builder.missing_byte();
-  if (missing >= 0) lines.damaged("no piece is the byte ", missing, " alone");
+  if (missing >= 0 && !has_words) lines.damaged("no piece is the byte ", missing, " alone");
   for (int64_t remaining = lines.count("merges"); remaining > 0; --remaining) {
     const std::string fault = builder.merge(lines.next());
     if (!fault.empty()) lines.damaged(fault);
   }
   lines.finish();
-  return builder.finish();
+  return builder.finish(has_words ? WordSplit::single_digits : WordSplit::gpt2);
 }
 
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& merges) {
@@ -223,6 +233,25 @@ std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& me
   add_vocabulary(builder, vocabulary);
   add_merges(builder, merges);
   return builder.finish();
+}
+
+std::unique_ptr<Tokenizer> byte_pair_of(std::span<const std::string> tokens,
+                                        std::span<const std::string> merges, WordSplit split,
+                                        std::string_view name) {
+  TokenizerBuilder builder;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (builder.add(tokens[id]) < 0)
+      fail(Fault::data, name, ": the token '", shown(tokens[id]), "' (id ", id,
+           ") is there twice, or not spelled in the characters that stand for bytes.", remedy);
+  }
+  const int missing = builder.missing_byte();
+  if (missing >= 0 && split == WordSplit::gpt2)
+    fail(Fault::data, name, ": no token is the byte ", missing, " alone.", remedy);
+  for (size_t rank = 0; rank < merges.size(); ++rank) {
+    const std::string fault = builder.merge(merges[rank]);
+    if (!fault.empty()) fail(Fault::data, name, ": merge ", rank, ": ", fault, ".", remedy);
+  }
+  return builder.finish(split);
 }
 
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder) {

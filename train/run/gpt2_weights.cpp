@@ -5,55 +5,10 @@
 #include <list>
 #include <set>
 
+#include "heed/train/run/model_settings.h"
+
 namespace heed {
 namespace {
-
-constexpr int64_t max_extent = 1 << 24;  // limit of a tensor of the model
-
-/// Reads members of config.json; errors name them.
-class Members {
- public:
-  Members(const Json& json, const std::string& name) : json_(json), name_(name) {
-    if (!json.is_object()) fail(Fault::data, name, " is no JSON object. A GPT-2 has its settings there.");
-  }
-  /// A count of 1 to max_extent; `otherwise` where the member is missing and that is above 0.
-  int64_t count(const char* key, int64_t otherwise = 0) const {
-    const Json* found = find(key);
-    if (found == nullptr && otherwise > 0) return otherwise;
-    if (found == nullptr || !found->is_integer() || found->integer() < 1 || found->integer() > max_extent)
-      refuse(key, found, text("a whole number from 1 to ", max_extent));
-    return found->integer();
-  }
-  /// A number from 0 to less than 1; `otherwise` where the member is missing.
-  double fraction(const char* key, double otherwise) const {
-    const Json* found = find(key);
-    if (found == nullptr) return otherwise;
-    if (!found->is_number() || !(found->real() >= 0 && found->real() < 1))
-      refuse(key, found, "a number from 0 to less than 1");
-    return found->real();
-  }
-  /// Fails unless the member is absent or has this value.
-  void demand(const char* key, const Json& value, const char* why) const {
-    const Json* found = find(key);
-    if (found != nullptr && found->dump() != value.dump())
-      fail(Fault::data, name_, ": ", key, " is ", shown(found->dump(), 80), ", and only ", value.dump(),
-           " can be read: ", why, ".");
-  }
-
- private:
-  /// The member; null where it is missing or JSON's null.
-  const Json* find(const char* key) const {
-    const Json* found = json_.find(key);
-    return found == nullptr || found->is_null() ? nullptr : found;
-  }
-  [[noreturn]] void refuse(const char* key, const Json* found, const std::string& legal) const {
-    fail(Fault::data, name_, ": ", key,
-         found == nullptr ? std::string(" is missing") : text(" is ", shown(found->dump(), 80)),
-         ". It must be ", legal, ".");
-  }
-  const Json& json_;
-  const std::string& name_;
-};
 
 /// A tensor in memory, row-major.
 struct Weights {
@@ -172,7 +127,7 @@ void convert_block(Conversion& conversion, const Gpt2Config& config, int64_t lay
 }  // namespace
 
 Gpt2Config parse_gpt2_config(const Json& json, const std::string& name) {
-  const Members members(json, name);
+  const ModelSettings members(json, name);
   members.demand("model_type", "gpt2", "other models have other parts");
   members.demand("activation_function", "gelu_new", "the GELU by tanh is that of GPT-2");
   members.demand("scale_attn_weights", true, "scores are divided by the root of a head's width");

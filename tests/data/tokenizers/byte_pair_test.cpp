@@ -19,10 +19,10 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> words_of(std::string_view text, WordSplit split = WordSplit::gpt2) {
   std::vector<std::string> words;
   for (size_t at = 0; at < text.size();) {
-    const size_t after = byte_pair_word(text, at);
+    const size_t after = byte_pair_word(text, at, split);
     REQUIRE(after > at);
     words.emplace_back(text.substr(at, after - at));
     at = after;
@@ -167,6 +167,41 @@ TEST_CASE("byte pairs: words are cut as GPT-2 cuts them") {
   CHECK(words_of("\xFF\xC3(") == Words{"\xFF\xC3("});
   CHECK(words_of(" ") == Words{" "});
   CHECK(words_of("a_b \xCC\x81") == Words{"a", "_", "b", " \xCC\x81"});  // a combining mark is no letter
+}
+
+TEST_CASE("byte pairs: with single digits words end as in the tokenizer of SmolLM") {
+  // pre_tokenizers.Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]) of the
+  // package tokenizers.
+  const std::pair<const char*, Words> goldens[] = {
+      {"in 2024, a12b  3\t4 \n 5x",
+       {"in", " ", "2", "0", "2", "4", ",", " a", "1", "2", "b", "  ", "3", "\t", "4", " \n ", "5", "x"}},
+      {"  12", {"  ", "1", "2"}},
+      {" a  b ", {" a", " ", " b", " "}},
+      {"it's 5's", {"it", "'s", " ", "5", "'s"}},
+      {"\u00BD \u2167 \u0663x", {"\u00BD", " ", "\u2167", " ", "\u0663", "x"}},
+  };
+  for (const auto& [text, words] : goldens) CHECK(words_of(text, WordSplit::single_digits) == words);
+}
+
+TEST_CASE("byte pairs: tokens and merges in a list make a tokenizer, which keeps its words") {
+  const Words tokens{"<|endoftext|>", "a", "b", "\u0120", "1", "ab", "\u0120a", "\u0120ab"},
+      merges{"a b", "\u0120 ab"};
+  const auto made = byte_pair_of(tokens, merges, WordSplit::single_digits, "m.gguf");
+  CHECK(made->encode(" ab 1ab") == Ids{7, 3, 4, 5});
+  const std::string with_control = std::string("a\x04") + "ab";  // this byte has no token and is left out
+  CHECK(made->encode(with_control) == Ids{1, 5});
+  CHECK(made->decode(Ids{7, 3, 4, 0}) == " ab 1");
+  const auto again = load_tokenizer(made->kind(), made->save());
+  CHECK(again->encode(" ab 1ab") == Ids{7, 3, 4, 5});
+  CHECK(again->save() == made->save());
+  CHECK_THROWS_WITH(byte_pair_files(*made), containing("each digit is a word of its own"));
+  CHECK(fault_of([&] { byte_pair_of(tokens, merges, WordSplit::gpt2, "m.gguf"); }) == Fault::data);
+  CHECK_THROWS_WITH(byte_pair_of(tokens, merges, WordSplit::gpt2, "m.gguf"),
+                    containing("m.gguf: no token is the byte"));
+  CHECK_THROWS_WITH(byte_pair_of(tokens, Words{"a c"}, WordSplit::single_digits, "m.gguf"),
+                    containing("m.gguf: merge 0: 'c' is neither"));
+  CHECK_THROWS_WITH(byte_pair_of(Words{"a", "a"}, {}, WordSplit::single_digits, "m.gguf"),
+                    containing("the token 'a' (id 1) is there twice"));
 }
 
 TEST_CASE("byte pairs: cutting a text into parts changes no word") {

@@ -7,6 +7,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/tests/train/gpt2_folder.h"
+#include "heed/tests/train/llama_file.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/run/checkpoint_folder.h"
 
@@ -33,6 +34,28 @@ TEST_CASE("import: a GPT-2 becomes a run with all that runs can do") {
   const Result resumed = shell.run({"resume", "runs/gpt2-001"});
   CHECK(resumed.code != 0);
   CHECK_THAT(resumed.err, containing("weights alone") && containing("train --from runs/gpt2-001"));
+}
+
+TEST_CASE("import: a LLaMA in a GGUF file becomes a run with all that runs can do") {
+  const Shell shell;
+  io::write(shell.scratch / "small.gguf", llama_file());
+  io::write(shell.scratch / "verse.txt", std::string(4000, 'x') + "the moon and the sea\n");
+  const Result made = shell.run({"import", "small.gguf", "--data", "verse.txt", "--eval-batches", "1"});
+  CAPTURE(made.err);
+  REQUIRE(made.code == 0);
+  CHECK_THAT(made.out, containing("runs/llama-001: a LLaMA of") && containing("inspect runs/llama-001"));
+  CHECK_THAT(shell.run({"evaluate", "runs/llama-001", "--data", "verse.txt"}).out, containing("perplexity"));
+  CHECK(shell.run({"generate", "runs/llama-001", "--prompt", "the moon", "--max-new-tokens", "5"}).code == 0);
+  CHECK_THAT(shell.run({"inspect", "runs/llama-001", "the moon", "--terminal"}).out, containing("head"));
+  const Result tuned =
+      shell.run({"train", "--from", "runs/llama-001", "--steps", "2", "--name", "tuned", "--quiet"});
+  CAPTURE(tuned.err);
+  CHECK(tuned.code == 0);
+  io::write(shell.scratch / "cut.gguf", llama_file().substr(0, 3000));
+  check_refused(shell, {"import", "cut.gguf", "--name", "cut"}, 3, {"cut.gguf is not a GGUF file"});
+  io::write(shell.scratch / "words.txt", "the moon");
+  check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "does not begin with GGUF"});
+  CHECK_FALSE(io::exists(shell.scratch / "runs/cut"));
 }
 
 TEST_CASE("import: a file given to evaluate is its test as a whole, with --data or --test-path") {

@@ -1,0 +1,77 @@
+// tests train/run/llama_gguf.h
+#include "heed/train/run/llama_gguf.h"
+
+#include "heed/attention/variant.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/llama_file.h"
+
+namespace heed {
+namespace {
+
+std::vector<float> llama_logits(const DecoderOnly& model) {
+  const NoGrad no_grad;
+  return model(Tensor::of<int32_t>(std::vector<int32_t>{1, 10, 3, 0, 7, 7}, Shape{2, 3}), {}).to_host();
+}
+
+ImportedModel llama_taken(const GgufBytes& file) {
+  return llama_model(GgufFile::parse(file.bytes(), "m.gguf"));
+}
+
+void check_llama_refused(const GgufBytes& file, const std::string& reason) {
+  INFO(reason);
+  CHECK(fault_of([&] { llama_taken(file); }) == Fault::data);
+  CHECK_THROWS_WITH(llama_taken(file), containing("m.gguf: ") && containing(reason));
+}
+
+}  // namespace
+
+TEST_CASE("llama: the logits of a model that was written and read are its own, bit for bit") {
+  const auto vocabulary = static_cast<int64_t>(llama_tokens().size());
+  for (const Tie tie : {Tie::output, Tie::none}) {
+    Rng rng(1), other(2);
+    DecoderOnly model(small_llama(tie), vocabulary, attention_factory("softmax"), rng);
+    DecoderOnly read(small_llama(tie), vocabulary, attention_factory("softmax"), other);
+    GgufBytes file = llama_metadata();
+    add_llama_tensors(file, model);
+    const ImportedModel taken = llama_taken(file);
+    CHECK(llama_logits(read) != llama_logits(model));
+    load_bytes(read, taken.weights);
+    CHECK(llama_logits(read) == llama_logits(model));
+    CHECK(taken.tokenizer->encode("the hen") == std::vector<int32_t>{30, 1, 10, 7, 16});
+  }
+}
+
+TEST_CASE("llama: what cannot be read is refused by its key or tensor") {
+  Rng rng(1);
+  DecoderOnly model(small_llama(), static_cast<int64_t>(llama_tokens().size()), attention_factory("softmax"),
+                    rng);
+  const auto with = [&](auto&& change) {
+    GgufBytes file = llama_metadata();
+    change(file);
+    add_llama_tensors(file, model);
+    return file;
+  };
+  check_llama_refused(with([](GgufBytes& g) { g.floats("blk.0.attn_q.bias", {16}, std::vector<float>(16)); }),
+                      "tensor blk.0.attn_q.bias is none of a LLaMA without biases");
+  check_llama_refused(with([](GgufBytes& g) { g.word("llama.rope.scaling.type", "yarn"); }),
+                      "llama.rope.scaling.type is \"yarn\", and only \"none\" can be read");
+  check_llama_refused(with([](GgufBytes& g) { g.whole("llama.attention.key_length", 8); }),
+                      "llama.rope.dimension_count is 4, and only 8 can be read");
+  check_llama_refused(with([](GgufBytes& g) { g.whole("llama.expert_count", 8); }),
+                      "llama.expert_count is 8");
+  check_llama_refused(llama_metadata(), "there is no table token_embd.weight");
+  GgufBytes part = llama_metadata();
+  part.floats("token_embd.weight", {31, 16}, std::vector<float>(31 * 16));
+  check_llama_refused(part, "tensor output_norm.weight is missing");
+  part.floats("output_norm.weight", {8}, std::vector<float>(8));
+  check_llama_refused(part, "tensor output_norm.weight has shape [8], and the settings give [16]");
+  GgufBytes fewer = llama_metadata();
+  fewer.floats("token_embd.weight", {30, 16}, std::vector<float>(30 * 16));
+  check_llama_refused(fewer, "its tokenizer has 31 tokens, and token_embd.weight 30 rows");
+  GgufBytes other;
+  other.word("general.architecture", "falcon");
+  check_llama_refused(other, "general.architecture is \"falcon\", and only \"llama\" can be read");
+}
+
+}  // namespace heed
