@@ -38,7 +38,8 @@ std::vector<Tensor> summed_gradients(const ResidualGraph& graph, const ContrastP
   for (size_t i = 0; i < graph.receivers().size(); ++i)
     shifts.push_back(leaf(Tensor::zeros(clean.shape(), clean.dtype(), clean.device())));
   for (int64_t k = 1; k <= steps; ++k) {
-    const double share = 1 - static_cast<double>(k) / static_cast<double>(steps);  // of the corrupted input
+    const double share =
+        1 - static_cast<double>(k) / static_cast<double>(steps);  // weight of the corrupted input
     const Tensor hidden =
         graph.hidden(clean + (corrupted - clean) * share, 0,
                      [&](size_t receiver, const Tensor& x) { return x + shifts[receiver]; });

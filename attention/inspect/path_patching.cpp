@@ -48,7 +48,7 @@ double PathPatching::effect(size_t receiver, const std::vector<size_t>& senders)
 }
 
 std::vector<double> PathPatching::effects() const {
-  constexpr int64_t max_tokens = 4096;  // of one batch
+  constexpr int64_t max_tokens = 4096;  // tokens in one batch
   const int64_t max_rows = std::max<int64_t>(max_tokens / changes_.extent(1), 1);
   const auto num_receivers = graph_.receivers().size();
   std::vector<double> out;

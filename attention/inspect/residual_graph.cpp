@@ -213,7 +213,7 @@ Tensor ResidualGraph::feed_forward_branch(int64_t layer, const Tensor& x, const 
 
 GraphTrace ResidualGraph::trace(const std::vector<int32_t>& ids) const {
   const NoGrad no_grad;
-  constexpr double tolerance = 1e-3;  // of sums of floats in another order
+  constexpr double tolerance = 1e-3;  // sums of floats in another order differ less
   const Tensor tokens = Tensor::of<int32_t>(ids, Shape{1, std::ssize(ids)});
   GraphTrace out;
   const Tensor embedded = model_.embedder(tokens, 0, nullptr);

@@ -99,7 +99,7 @@ class ResidualGraph {
   DecoderOnly& model_;
   std::vector<EdgeSender> senders_;
   std::vector<EdgeReceiver> receivers_;
-  std::vector<size_t> first_receiver_;  // of each block
+  std::vector<size_t> first_receiver_;  // number of the first receiver in each block
 };
 
 }  // namespace heed
