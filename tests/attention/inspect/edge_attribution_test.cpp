@@ -96,14 +96,17 @@ TEST_CASE("edge attribution: edges from the embedding sum to the whole differenc
   // along the path is the difference. The sum of m steps is off by about 1 / m; 2 S(2m) - S(m) by 1 / m^2.
   TransformerConfig smooth = contrast_config();
   smooth.activation = Activation::gelu;
-  const auto model = contrast_model("softmax", smooth);
-  const ResidualGraph graph(*model);
-  const PathPatching patching(graph, contrast_pair());
-  const double whole = patching.corrupted() - patching.clean();
-  const double one = sum_from_embedding(graph, 32), two = sum_from_embedding(graph, 64);
-  CHECK(std::abs(whole) > 0.05);
-  CHECK(2 * two - one == Approx(whole).margin(0.01 * std::abs(whole)));
-  CHECK(std::abs(two - whole) < 0.7 * std::abs(one - whole));
+  for (const std::string spec : {"softmax", "gla"}) {
+    CAPTURE(spec);
+    const auto model = contrast_model(spec, smooth);
+    const ResidualGraph graph(*model);
+    const PathPatching patching(graph, contrast_pair());
+    const double whole = patching.corrupted() - patching.clean();
+    const double one = sum_from_embedding(graph, 32), two = sum_from_embedding(graph, 64);
+    CHECK(std::abs(whole) > 0.05);
+    CHECK(2 * two - one == Approx(whole).margin(0.01 * std::abs(whole)));
+    CHECK(std::abs(two - whole) < 0.7 * std::abs(one - whole));
+  }
 }
 
 TEST_CASE("edge attribution: parameters keep their values and get no gradients") {
