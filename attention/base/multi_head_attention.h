@@ -44,6 +44,10 @@ class MultiHeadAttention : public Attention {
   /// True when position biases, softcap and sink act on this attention's scores; otherwise make_attention()
   /// fails for them.
   virtual bool modifies_scores() const { return false; }
+  /// The configuration: width, heads, dropout, modifiers.
+  const AttentionConfig& config() const { return config_; }
+  /// Number of key-value heads: fewer than query heads in grouped-query attention.
+  int64_t kv_heads() const { return config_.kv_heads > 0 ? config_.kv_heads : config_.heads; }
   void fields(Fields& f) override;
 
   Linear query;   ///< W^Q; empty with Project::v
@@ -89,13 +93,9 @@ class MultiHeadAttention : public Attention {
     return split(projection(x, projection.weight.dtype()));
   }
 
-  /// The configuration: width, heads, dropout, modifiers.
-  const AttentionConfig& config() const { return config_; }
   /// Position biases, qk_norm, rope, softcap and sink.
   const HeadModifiers& modifiers() const { return modifiers_; }
   int64_t head_dim() const { return config_.width_of_head(); }  ///< d: width of a query head
-  /// Number of key-value heads: fewer than query heads in grouped-query attention.
-  int64_t kv_heads() const { return config_.kv_heads > 0 ? config_.kv_heads : config_.heads; }
 
  private:
   /// The projected heads of a call. On a GPU, projections of the same input are one product: linear_each().
