@@ -12,6 +12,7 @@
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/session/arguments.h"
+#include "heed/train/session/setting_options.h"
 
 namespace heed {
 namespace {
@@ -116,7 +117,10 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   out.adjusted = words_of(settings);
   if (!out.adjusted.empty() && !trains(table.measure) && table.measure != Measure::steps_per_second)
     fail("reproduce: ", out.adjusted, " does not go with ", table.name, ", which trains nothing.");
-  out.adjust = [settings](Config& config) { apply_settings(config, settings); };
+  for (const GridPoint& point : table.points) with_point(settings, point);  // fails where both set the same
+  out.adjust = [settings](Config& config, const GridPoint& point) {
+    apply_settings(config, with_point(settings, point));
+  };
   out.runs.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);
   out.results = arguments.get("results", (own_folder(arguments, table.name) / "results").string());
   out.runs.machine = machine_options(arguments);

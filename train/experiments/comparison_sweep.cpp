@@ -31,16 +31,10 @@ Spread validation_of(const std::vector<const ComparedRun*>& runs, const std::str
   return spread_of(values);
 }
 
-/// The numbers of a setting in rising order; empty unless all of its values are numbers.
-std::vector<double> numbers_of(const std::vector<SweptPoint>& points, size_t axis) {
-  std::vector<double> out;
-  for (const SweptPoint& one : points) {
-    const auto number = parsed_number(one.point[axis].second);
-    if (!number) return {};
-    out.push_back(*number);
-  }
-  std::ranges::sort(out);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+/// The points of all labels as a grid.
+std::vector<GridPoint> grid_of(const std::vector<SweptPoint>& points) {
+  std::vector<GridPoint> out;
+  for (const SweptPoint& one : points) out.push_back(one.point);
   return out;
 }
 
@@ -97,7 +91,7 @@ std::string choose_points(std::vector<ComparedRun>& runs) {
   const std::string selection = selection_of(runs);
   if (selection.empty() && !compared_score(runs).empty())
     fail(Fault::data,
-         "compare: no run has a validation score, by which the best point of a grid is chosen. "
+         "a grid of settings: no run has a validation score, by which the best point is chosen. "
          "Give the task validation data, or name one setting instead of a grid.");
   const bool higher = higher_is_better(selection);
   std::map<std::string, GridPoint> best;
@@ -125,7 +119,7 @@ std::vector<std::pair<std::string, Chart>> sweep_charts(const Comparison& compar
   const std::vector<SweptPoint> points = swept_points(comparison);
   for (size_t axis = 0; !points.empty() && axis < points.front().point.size(); ++axis) {
     const std::string& name = points.front().point[axis].first;
-    const std::vector<double> numbers = numbers_of(points, axis);
+    const std::vector<double> numbers = numbers_of(grid_of(points), axis);
     if (numbers.size() < 2) continue;
     Chart chart{.title = text("validation ", score_name(comparison.selection), " over ", name),
                 .x_label = name,
@@ -148,15 +142,9 @@ std::vector<std::string> sweep_notes(const Comparison& comparison) {
                                     score_name(comparison.selection))};
   for (const SweptPoint& one : points) {
     if (!one.is_chosen || !std::isfinite(one.valid.mean)) continue;
-    for (size_t axis = 0; axis < one.point.size(); ++axis) {
-      const std::vector<double> numbers = numbers_of(points, axis);
-      if (numbers.size() < 3) continue;
-      const auto& [name, value] = one.point[axis];
-      const double number = *parsed_number(value);
-      if (number == numbers.front() || number == numbers.back())
-        out.push_back(text("the best ", name, " of ", one.label, ", ", value,
-                           ", is at the edge of the grid: a wider one may have a better"));
-    }
+    for (const auto& [name, value] : settings_at_edge(one.point, grid_of(points)))
+      out.push_back(text("the best ", name, " of ", one.label, ", ", value,
+                         ", is at the edge of the grid: a wider one may have a better"));
   }
   return out;
 }

@@ -62,6 +62,18 @@ NamedNumbers numbers_in(const CurveFile& file, const std::string& fact) {
   return numbers;
 }
 
+/// The point of a grid that point_text() has written into a fact; empty where there is none.
+GridPoint point_in(const CurveFile& file, const std::string& fact) {
+  GridPoint point;
+  for (const std::string& pair : parts_of(fact_of(file.facts, fact))) {
+    const size_t equals = pair.find('=');
+    if (equals == pair.npos || equals == 0 || equals + 1 == pair.size())
+      refuse_fact(file, fact, pair, "it must be SETTING=VALUE, such as lr=0.001");
+    point.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return point;
+}
+
 /// A number of the fact "tested" as a count. Fails for a fraction and for one out of range.
 int64_t count_of(const CurveFile& file, const std::string& name, double number) {
   if (!(number >= 0 && number <= static_cast<double>(max_curve_step)) || number != std::floor(number))
@@ -97,7 +109,7 @@ std::vector<FiledRun> runs_on_file(const PublishedTable& table, const Reproducti
     const Path path = curve_file(table, options, planned, seed);
     if (!io::exists(path)) continue;
     FiledRun filed = with_advice(remedy, [&] { return read_filed_run(path, planned.row->name, seed); });
-    const bool is_planned = std::ranges::count(planned.plans, seed, &PlannedRun::seed) > 0;
+    const bool is_planned = std::ranges::count(planned.trainings(), seed, &PlannedRun::seed) > 0;
     if (has_scores(filed) || !is_planned) runs.push_back(std::move(filed));
   }
   return runs;
@@ -110,8 +122,8 @@ void take_runs_on_file(const PublishedTable& table, const ReproductionOptions& o
   std::vector<FiledRun> runs = runs_on_file(table, options, planned);
   if (runs.empty()) return;
   Facts settings_of_cell;
-  if (!planned.plans.empty()) {
-    settings_of_cell = setting_facts(options, planned);
+  if (!planned.trainings().empty()) {
+    settings_of_cell = setting_facts(table, options, planned);
   } else {
     const auto finished = std::ranges::find_if(runs, [](const FiledRun& run) { return has_scores(run); });
     settings_of_cell = (finished != runs.end() ? *finished : runs.front()).facts;
@@ -141,6 +153,7 @@ FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed
   if (const std::string written = fact_of(file.facts, "seed"); !written.empty() && written != text(seed))
     refuse_fact(file, "seed", written, text("the file's name says ", seed));
   run.data = fact_of(file.facts, "data");
+  run.point = point_in(file, "best point");
   run.scores = numbers_in(file, "scores");
   if (run.scores.empty()) {  // unfinished: the last point says how far it has come
     run.step = file.curve.points.back().step;
@@ -179,7 +192,7 @@ FactList score_facts(const ComparedRun& run) {
 
 std::string different_facts(const Facts& on_file, const Facts& here) {
   std::string differences;
-  for (const char* name : {"recipe", "attention", "changed", "data"}) {
+  for (const char* name : {"recipe", "attention", "changed", "data", "grid"}) {
     const std::string filed = with_recipe_named(fact_of(on_file, name)),
                       wanted = with_recipe_named(fact_of(here, name));
     if (filed != wanted)

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "heed/train/experiments/setting_grid.h"
 
 namespace heed {
 
@@ -51,16 +54,17 @@ struct PublishedColumn {
   int64_t num_pos = 0;        ///< number of bars, for map distances
   double exponent = 0;        ///< E of a tree with l^E buds
   bool encoder_only = false;  ///< whether rows replace only the encoder's self-attention
+  std::vector<std::pair<std::string, std::string>> settings{};  ///< changes to the preset
 };
 
 /// One model of a table.
 struct PublishedRow {
   std::string name;            ///< the model, as the paper calls it
   std::string attention;       ///< spec; "none": a model without attention; empty: not run
-  std::vector<double> values;  ///< one per column; NaN: none
+  std::vector<double> values;  ///< one per column; NaN: none published
   std::string note;            ///< difference from the paper; may be empty
   std::map<std::string, std::string> attention_in{};  ///< attention by column, where it is not `attention`
-  std::vector<std::pair<std::string, std::string>> settings{};  ///< settings besides the attention
+  std::vector<std::pair<std::string, std::string>> settings{};  ///< changes to the preset and the column
   double tolerance = 0;                                         ///< tolerance of the row; 0: the table's
   std::string from{};  ///< earlier row whose trained weights its runs begin from; empty: none
 
@@ -81,6 +85,10 @@ struct PublishedTable {
   bool maps = false;                    ///< whether it draws the trained models' maps side by side
   bool widths = false;   ///< whether it draws score and loss over the width of the rows' windows
   bool lengths = false;  ///< whether it draws BLEU over the length of the source
+  bool states = false;   ///< whether it draws the score over the numbers that a model keeps while it decodes
+  std::string grid{};  ///< settings of which each cell has the best by validation; empty: those of the recipe
+  std::vector<GridPoint> points = std::vector<GridPoint>(1);  ///< those of `grid`; one empty point without it
+  std::string no_verdict{};              ///< why our values are not judged by the paper's; empty: they are
   std::vector<PublishedColumn> columns;  ///< tasks
   std::vector<PublishedRow> rows;        ///< models
 };
@@ -88,6 +96,9 @@ struct PublishedTable {
 /// Description of a table's values: "accuracies of the test split in percent".
 std::string unit_text(const PublishedTable& table);
 
+/// The tables of a text in the form of published_results.json, in order. Fault::internal for what it must not
+/// hold: an unknown measure, too few values, a grid that cannot be tried.
+std::vector<PublishedTable> parse_published(std::string_view json);
 /// All tables, in the order of the file.
 const std::vector<PublishedTable>& published();
 /// The table of a name. A usage error with the nearest name and the list when there is none.
@@ -101,7 +112,7 @@ std::string why_unknown(const std::string& spec);
 enum class Verdict { reproduced, better, below, unknown };
 /// The verdict on our value: reproduced if it differs from the paper's by at most the tolerance or our
 /// value's `error`, whichever is larger. `tolerance` is the row's; 0: the table's. Unknown without a
-/// published value.
+/// published value, and for a table with `no_verdict`.
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error,
                    double tolerance = 0);
 /// Two standard errors of an accuracy in percent over a number of test examples (binomial): 200 *

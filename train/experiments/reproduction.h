@@ -22,8 +22,9 @@ struct ReproductionOptions {
   std::map<std::string, std::string> data{};  ///< argument of --data, by the column's name
   ComparisonOptions runs;                     ///< folder of the runs, machine options, quiet, budget
   Path results{};  ///< folder of curves, pictures and page; empty: `results` in runs.folder
-  /// Applies the settings of the command line to the settings of a run.
-  std::function<void(Config&)> adjust = [](Config&) {};
+  /// Applies the settings of the command line, and those of a point of the table's grid, to the settings of a
+  /// run.
+  std::function<void(Config&, const GridPoint&)> adjust = [](Config&, const GridPoint&) {};
   std::string adjusted{};   ///< these settings as typed, for the header of curves: "--steps 100"
   int64_t max_length = 0;   ///< longest sequence of a crossover; 0: twice the paper's crossover
   Path run{};               ///< run of the trained language model, for Measure::swapped
@@ -44,8 +45,9 @@ struct CellResult {
   std::string baseline{};    ///< the best baseline that ours reaches, or the lowest of all: "majority 17.2"
   std::string validation{};  ///< validation scores of the tested, the best and the last checkpoint
   std::string changed{};     ///< settings that differ from the recipe's
-  bool has_begun = false;    ///< whether a run of the cell has begun, here or on file
-  std::string remark{};      ///< why there is no value, or what differs from the paper
+  std::string setting{};   ///< best point of the table's grid, and whether it is at the edge; empty: no grid
+  bool has_begun = false;  ///< whether a run of the cell has begun, here or on file
+  std::string remark{};    ///< why there is no value, or what differs from the paper
   std::string ignored_curves{};  ///< curves on file that do not count, having other settings or data
   std::string baselines{};       ///< baselines of the test split, as text
   int code = 0;                  ///< exit code of a failed run
@@ -77,15 +79,17 @@ std::vector<CellResult> averages_of(const PublishedTable& table, const std::vect
 /// "37.2 ± 2.2 of 2,000" where the error of the test set is known, else the mean with the deviation over
 /// seeds.
 std::string ours_text(const CellResult& cell);
-/// The grounds of the verdict: validation scores, changed settings and remarks.
+/// The grounds of the verdict: changed settings, best point of a grid, validation scores and remarks.
 std::string note_text(const CellResult& cell);
-/// A sentence that explains the verdicts; empty where no cell has one.
+/// A sentence that says which settings each cell is the best of; empty for a table without a grid.
+std::string grid_words(const PublishedTable& table);
+/// A sentence that explains the verdicts, or why there are none; empty where no cell has one.
 std::string verdict_words(const PublishedTable& table, const Reproduction& result);
 /// A table as text: name, source, one line per cell and average, then the baselines, one line per group of
 /// cells.
 std::string reproduction_text(const PublishedTable& table, const Reproduction& result);
 /// CSV with one line per cell and average: name, paper, mean, deviation, seeds, error, examples, verdict,
-/// remark, validation, changed, baselines.
+/// remark, validation, changed, setting, baselines.
 std::string reproduction_csv(const Reproduction& result);
 
 }  // namespace heed

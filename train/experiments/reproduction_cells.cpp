@@ -41,6 +41,13 @@ std::string why_no_data(const PublishedTable& table, const PublishedColumn& colu
   }
 }
 
+/// Applies the changes of a cell's column and row to the settings of its preset.
+void set_published(Config& config, const PlannedCell& planned) {
+  for (const auto* settings : {&planned.column->settings, &planned.row->settings}) {
+    for (const auto& [key, value] : *settings) config.set(key, value, settings_source);
+  }
+}
+
 /// Fails at a pattern that matches none of these cells.
 void check_patterns(const PublishedTable& table, const std::vector<std::string>& patterns,
                     const std::vector<PlannedCell>& cells) {
@@ -119,19 +126,21 @@ void mark_failed(PlannedCell& planned, const Error& why) {
   planned.result.remark = why.what();
   planned.result.code = static_cast<int>(why.fault());
   planned.plans.clear();
+  planned.trials.clear();
 }
 
-Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed) {
+Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed,
+                 const GridPoint& point) {
   Config config = make_config(planned.column->preset);
   const std::string& spec = planned.row->attention_on(*planned.column);
-  for (const auto& [key, value] : planned.row->settings) config.set(key, value, settings_source);
+  set_published(config, planned);
   if (config.model.kind == ModelKind::seq2seq) {
     config.set("attention.cross", spec, settings_source);
   } else {
     config.set("attention.encoder", spec, settings_source);
     if (!planned.column->encoder_only) config.set("attention.decoder", spec, settings_source);
   }
-  options.adjust(config);
+  options.adjust(config, point);
   const std::string data = data_of(*planned.column, options);
   if (!data.empty()) config.set("data.path", data, "--data: ", SetBy::command_line);
   config.train.seed += seed;
@@ -141,7 +150,7 @@ Config config_of(const PlannedCell& planned, const ReproductionOptions& options,
 
 Config recipe_of(const PlannedCell& planned) {
   Config recipe = preset_config(planned.column->preset);
-  for (const auto& [key, value] : planned.row->settings) recipe.set(key, value, settings_source);
+  set_published(recipe, planned);
   return recipe;
 }
 

@@ -194,7 +194,9 @@ void write_page(const PageInput& input, const Reproduction& result) {
   std::string page = text("# ", table.name, "\n\n", wrapped(table.about + "."), "\n",
                           wrapped("Source: " + table.source + "."), "\n",
                           wrapped("Values: " + unit_text(table) + "."), "\n", table_text(result), "\n");
-  if (const std::string words = verdict_words(table, result); !words.empty()) page += wrapped(words) + "\n";
+  for (const std::string& words : {grid_words(table), verdict_words(table, result)}) {
+    if (!words.empty()) page += wrapped(words) + "\n";
+  }
   const Origins origins = origins_of(input);
   if (const std::string notes = notes_text(result, origins); !notes.empty()) page += notes + "\n";
   const std::string made_by = text("Made by `", program_name(), " reproduce ", table.name);
@@ -216,6 +218,7 @@ void write_page(const PageInput& input, const Reproduction& result) {
   add_for_each_column(draw_alignments);
   if (table.measure == Measure::map_distance) add_for_each_column(draw_distances);
   if (table.widths) add_for_each_column(draw_widths);
+  if (table.states) add_for_each_column(draw_states);
   if (table.measure == Measure::swapped) page += draw_swaps(input);
   if (table.maps) add_for_each_column(draw_maps);
   while (page.ends_with("\n\n")) page.pop_back();

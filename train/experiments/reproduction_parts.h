@@ -27,22 +27,27 @@ FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed
 
 /// A cell of the table, the runs planned for it, and those found on file.
 struct PlannedCell {
-  const PublishedRow* row;          ///< row of the published table
-  const PublishedColumn* column;    ///< column of the published table
-  size_t column_index;              ///< index of `column`, for PublishedRow::values
-  bool is_requested = false;        ///< named in ReproductionOptions::rows, or needed by a row that is
-  bool has_data = false;            ///< whether the column's data is found or not needed
-  std::string position{};           ///< place among the cells that can run: "3 of 35"
-  std::vector<PlannedRun> plans{};  ///< one training for each seed
-  CellResult result;                ///< what is known of the cell before its runs
+  const PublishedRow* row;        ///< row of the published table
+  const PublishedColumn* column;  ///< column of the published table
+  size_t column_index;            ///< index of `column`, for PublishedRow::values
+  bool is_requested = false;      ///< named in ReproductionOptions::rows, or needed by a row that is
+  bool has_data = false;          ///< whether the column's data is found or not needed
+  std::string position{};         ///< place among the cells that can run: "3 of 35"
+  /// The trainings whose runs count: one for each seed. With a grid: those of its best point, once it is
+  /// known.
+  std::vector<PlannedRun> plans{};
+  CellResult result;  ///< what is known of the cell before its runs
   /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds:
   /// those with the settings and the data of this cell.
   std::vector<FiledRun> finished_on_file{};
   /// Runs on file without scores yet, of seeds that are not planned here.
   std::vector<FiledRun> unfinished_on_file{};
-  HeadStructure structure{};  ///< distances of the cell's map to structured matrices, for map_distance
-  Json statistics{};          ///< statistics of the cell, for Measure::swapped; null: not measured
+  HeadStructure structure{};         ///< distances of the cell's map to structured matrices, for map_distance
+  Json statistics{};                 ///< statistics of the cell, for Measure::swapped; null: not measured
+  std::vector<PlannedRun> trials{};  ///< with a grid of settings: one training for each point and seed
 
+  /// All planned trainings.
+  const std::vector<PlannedRun>& trainings() const { return trials.empty() ? plans : trials; }
   /// A cell without plans, runs and value.
   static PlannedCell of(const PublishedTable& table, const PublishedRow& row, size_t column_index);
 };
@@ -58,9 +63,11 @@ std::string fact_of(const Json& json, const char* name);
 /// The fact of this name in the header of a curve; empty where it is missing.
 std::string fact_of(const Facts& facts, const std::string& name);
 
-/// The settings of a cell's training with the seed that is `seed` above the preset's.
-Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed);
-/// The settings of the column's preset, changed as the published row says.
+/// The settings of a cell's training with the seed that is `seed` above the preset's, at a point of the
+/// table's grid.
+Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed,
+                 const GridPoint& point = {});
+/// The settings of the column's preset, changed as the published column and row say.
 Config recipe_of(const PlannedCell& planned);
 /// The settings of `config` that differ from recipe_of(): "train.max_steps 100 (recipe: 50000)", or "(row:
 /// 500)" where the row sets it. Attention, data and seed are not compared.
@@ -75,6 +82,16 @@ std::string grouped(int64_t number);
 using EndedRuns = std::map<std::string, ComparedRun>;
 /// The run of a plan where it has ended with scores; null otherwise.
 const ComparedRun* finished_run(const EndedRuns& ended, const PlannedRun& plan);
+/// With a grid: once all trainings of a cell have ended, makes those of its best point by validation
+/// PlannedCell::plans; mark_failed() where no run has a validation score.
+void take_best_point(PlannedCell& planned, const EndedRuns& ended);
+/// How many points of its grid a cell has trained: "2 of 4 settings have ended".
+std::string ended_points_text(const PublishedTable& table, const PlannedCell& planned,
+                              const EndedRuns& ended);
+/// The points of a cell's runs, of how many they are the best, and what is at the edge of the grid or has
+/// failed; empty without a grid.
+std::string best_point_text(const PublishedTable& table, const PlannedCell& planned, const EndedRuns& ended,
+                            const std::vector<const ComparedRun*>& runs);
 /// The result of a cell from the scores of its runs. `baseline_run` is the first run of the table's first row
 /// in its column, which speedups are relative to; null: none.
 CellResult judged_cell(const PublishedTable& table, const ReproductionOptions& options,
@@ -129,8 +146,10 @@ inline std::string wrapped(const std::string& words, const std::string& indent =
 inline std::string table_line(const std::vector<std::string>& cells) {
   return text("| ", picture::joined(cells, " | "), " |\n");
 }
-/// The facts in which all runs of one cell must agree: recipe, attention, changed settings and data.
-Facts setting_facts(const ReproductionOptions& options, const PlannedCell& planned);
+/// The facts in which all runs of one cell must agree: recipe, attention, changed settings, data and the
+/// table's grid, where it has one. The best point of the grid is a result, which may differ.
+Facts setting_facts(const PublishedTable& table, const ReproductionOptions& options,
+                    const PlannedCell& planned);
 /// The differences between the settings and data of a curve on file and those of a run of this call:
 /// "changed: on file train.max_steps 6 (recipe: 50000), here nothing"; empty where they agree.
 std::string different_facts(const Facts& on_file, const Facts& here);
@@ -196,6 +215,9 @@ Origins origins_of(const PageInput& input);
 /// Writes TABLE.md and its pictures.
 void write_page(const PageInput& input, const Reproduction& result);
 
+/// The mean of a score over the runs of a cell that have it, here and on file; NaN: none has it.
+double mean_score(const PageInput& input, const PlannedCell& planned, const std::string& score);
+
 // Parts of the page: each draws its pictures and returns the lines that show them.
 
 /// Accuracy over speed, with memory as area: a picture for each column with a run, and one for the means over
@@ -215,6 +237,9 @@ std::string draw_distances(const PageInput& input, const PublishedColumn& column
 /// Score and loss over the width of the rows' windows, with horizontal lines for other attentions. Empty for
 /// columns with fewer than two windows.
 std::string draw_widths(const PageInput& input, const PublishedColumn& column);
+/// The score of a column's runs over the numbers that their models keep while they decode, a line for each
+/// attention; empty without a score.
+std::string draw_states(const PageInput& input, const PublishedColumn& column);
 /// Tables and curves over E of the statistics of measure_swapped_attention(), and tree_claims().
 std::string draw_swaps(const PageInput& input);
 

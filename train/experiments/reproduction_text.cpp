@@ -28,7 +28,14 @@ std::vector<const CellResult*> Reproduction::lines() const {
   return lines;
 }
 
+std::string grid_words(const PublishedTable& table) {
+  if (table.grid.empty()) return "";
+  return text("Each cell has the best of ", table.points.size(),
+              " settings by validation, those of the grid ", table.grid, ".");
+}
+
 std::string verdict_words(const PublishedTable& table, const Reproduction& result) {
+  if (!table.no_verdict.empty()) return text("No verdicts: ", table.no_verdict, ".");
   const bool is_judged = std::ranges::any_of(
       result.lines(), [](const CellResult* cell) { return cell->verdict != Verdict::unknown; });
   if (!is_judged) return "";
@@ -50,7 +57,7 @@ std::string ours_text(const CellResult& cell) {
 std::string note_text(const CellResult& cell) {
   const bool has_run = cell.ours.count > 0 || !cell.validation.empty() || cell.has_begun;
   std::string note = cell.changed.empty() || !has_run ? "" : "changed: " + cell.changed;
-  for (const std::string* part : {&cell.validation, &cell.remark, &cell.ignored_curves})
+  for (const std::string* part : {&cell.setting, &cell.validation, &cell.remark, &cell.ignored_curves})
     picture::append_part(note, *part);
   return note;
 }
@@ -74,8 +81,9 @@ std::string reproduction_text(const PublishedTable& table, const Reproduction& r
   std::string out = folded(text(table.name, ": ", table.about), columns) + folded(table.source, columns) +
                     "\n" + aligned_table(rows, {.alignment = has_baselines ? "lrrrl" : "lrrl"});
   if (!notes.empty()) out += "\n" + notes;
-  if (const std::string words = verdict_words(table, result); !words.empty())
-    out += "\n" + folded(words, columns);
+  for (const std::string& words : {grid_words(table), verdict_words(table, result)}) {
+    if (!words.empty()) out += "\n" + folded(words, columns);
+  }
   std::map<std::string, std::string> cells_by_baselines;  // names of cells by the text of their baselines
   for (const CellResult& cell : result.cells) {
     if (!cell.baselines.empty()) picture::append_part(cells_by_baselines[cell.baselines], cell.name, ", ");
@@ -87,7 +95,7 @@ std::string reproduction_text(const PublishedTable& table, const Reproduction& r
 
 std::string reproduction_csv(const Reproduction& result) {
   std::string csv =
-      "cell,paper,mean,deviation,seeds,error,examples,verdict,remark,validation,changed,baselines\n";
+      "cell,paper,mean,deviation,seeds,error,examples,verdict,remark,validation,changed,setting,baselines\n";
   const auto number_if = [](bool is_known, const auto& number) { return is_known ? text(number) : ""; };
   for (const CellResult* cell : result.lines()) {
     const bool has_value = cell->ours.count > 0;
@@ -98,7 +106,7 @@ std::string reproduction_csv(const Reproduction& result) {
                 cell->ours.count, ",", number_if(cell->error > 0, cell->error), ",",
                 number_if(cell->examples > 0, cell->examples), ",", to_string(cell->verdict), ",",
                 csv_text(remark), ",", csv_text(cell->validation), ",", csv_text(cell->changed), ",",
-                csv_text(cell->baselines), "\n");
+                csv_text(cell->setting), ",", csv_text(cell->baselines), "\n");
   }
   return csv;
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heed/core/io/files.h"
+#include "heed/train/experiments/comparison_sweep.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/loop/stop_signals.h"
@@ -41,17 +42,21 @@ PlannedRun plan_seed(const PublishedTable& table, const PlannedCell& planned, Co
 /// however long it takes.
 double plan_cell(const PublishedTable& table, PlannedCell& planned, const ReproductionOptions& options,
                  Progress& progress) {
-  for (int64_t seed = 0; seed < options.seeds; ++seed) {
-    Config config = config_of(planned, options, seed);
-    if (seed == 0) planned.result.changed = deviations_of(planned, config);
-    planned.plans.push_back(plan_seed(table, planned, std::move(config), options, seed));
+  Config config = config_of(planned, options, 0);
+  planned.result.changed = deviations_of(planned, config);
+  std::vector<PlannedRun>& plans = table.grid.empty() ? planned.plans : planned.trials;
+  for (const GridPoint& point : table.points) {
+    for (int64_t seed = 0; seed < options.seeds; ++seed) {
+      plans.push_back(plan_seed(table, planned, config_of(planned, options, seed, point), options, seed));
+      plans.back().point = point;
+    }
   }
   const Path& folder = options.runs.folder;
   const auto num_left =
-      std::ranges::count_if(planned.plans, [&](const PlannedRun& plan) { return !is_trained(plan, folder); });
+      std::ranges::count_if(plans, [&](const PlannedRun& plan) { return !is_trained(plan, folder); });
   if (num_left == 0) return 0;
   if (planned.is_requested || !std::isfinite(options.limit)) return NAN;
-  const PlannedRun& first = planned.plans[0];
+  const PlannedRun& first = plans[0];
   const Path estimate = folder / "estimates" / (first.name + machine_word(options.runs) + ".json");
   if (!io::exists(estimate)) progress.say("estimate", text(planned.position, ": ", planned.result.name));
   // earlier versions kept only the time of steps
@@ -63,7 +68,7 @@ double plan_cell(const PublishedTable& table, PlannedCell& planned, const Reprod
   planned.result.remark =
       text("about ", clock_text(seconds), " on this machine; to run it: --rows ", planned.result.name);
   progress.say("skipped", planned.result.name + ": " + planned.result.remark);
-  planned.plans.clear();
+  plans.clear();
   return 0;
 }
 
@@ -73,7 +78,7 @@ bool give_up_without_base(PlannedCell& planned, const std::vector<PlannedCell>& 
   const auto base = std::ranges::find_if(all, [&](const PlannedCell& other) {
     return other.column == planned.column && other.row->name == planned.row->from;
   });
-  if (base == all.end() || !base->plans.empty()) return false;
+  if (base == all.end() || !base->trainings().empty()) return false;
   planned.result.remark =
       text("not run: it begins from the weights of ", base->result.name, ": ", base->result.remark);
   planned.result.code = base->result.code;
@@ -101,15 +106,17 @@ void compare_columns(const PublishedTable& table, const ReproductionOptions& opt
     bool is_complete = true;
     for (const PlannedCell& planned : all) {
       if (planned.column != &column) continue;
-      for (const PlannedRun& plan : planned.plans) {
+      for (const PlannedRun& plan : planned.trainings()) {
         const auto run = ended.find(plan.name);
         is_complete = is_complete && run != ended.end();
         if (is_complete) runs.push_back(run->second);
       }
     }
-    if (is_complete && !runs.empty())
-      write_comparison(compare_runs(table.name + ", " + column.name, runs),
-                       options.runs.folder / column.name);
+    if (!is_complete || runs.empty()) continue;
+    const std::string selection = table.grid.empty() ? "" : choose_points(runs);
+    Comparison comparison = compare_runs(table.name + ", " + column.name, std::move(runs));
+    comparison.selection = selection;
+    write_comparison(comparison, options.runs.folder / column.name);
   }
 }
 
@@ -131,7 +138,7 @@ class TableRuns {
     }
     runs.ended = [&](const PlannedRun& plan, const ComparedRun& run) {
       ended_.insert_or_assign(plan.name, run);
-      if (run.failure.empty()) write_curves(plan, &run);
+      write_curves(plan, &run);
       if (!trained_before.contains(plan.name)) update();
     };
     make_runs(plans_, runs);
@@ -175,9 +182,10 @@ class TableRuns {
     check_cells(progress);
     std::set<std::string> names;
     for (const PlannedCell& planned : all_) {
-      for (const PlannedRun& plan : planned.plans) {
+      for (const PlannedRun& plan : planned.trainings()) {
         if (names.insert(plan.name).second) plans_.push_back(plan);
-        report_other_curve(planned, plan, progress);
+        const bool is_first_point = plan.point == planned.trainings().front().point;  // all share one file
+        if (is_first_point) report_other_curve(planned, plan, progress);
       }
     }
     result_.runs = static_cast<int64_t>(plans_.size());
@@ -192,10 +200,10 @@ class TableRuns {
     std::vector<const PlannedRun*> plans;
     for (PlannedCell& planned : all_) {
       const bool is_estimated = !planned.is_requested && std::isfinite(options_.limit);
-      if (planned.plans.empty() || is_estimated || has_begun(planned.plans[0], options_.runs.folder))
-        continue;
+      const std::vector<PlannedRun>& trainings = planned.trainings();
+      if (trainings.empty() || is_estimated || has_begun(trainings[0], options_.runs.folder)) continue;
       unchecked.push_back(&planned);
-      plans.push_back(&planned.plans[0]);
+      plans.push_back(trainings.data());
     }
     if (unchecked.size() < 2) return;
     progress.say("check", text("the models of ", unchecked.size(), " cells"));
@@ -206,7 +214,7 @@ class TableRuns {
   /// Reports that the curve of a run will not be written, because the file holds that of another run.
   void report_other_curve(const PlannedCell& planned, const PlannedRun& plan, Progress& progress) const {
     const Path file = curve_file(table_, options_, planned, plan.seed);
-    const std::string why = differences_on_file(file, setting_facts(options_, planned));
+    const std::string why = differences_on_file(file, setting_facts(table_, options_, planned));
     if (why.empty()) return;
     progress.say("keep", text(file.string(), " has a run of other settings or data (", why,
                               "). The curve of ", planned.result.name,
@@ -227,11 +235,20 @@ class TableRuns {
     return words + "; page and curves in " + options_.results_folder().string();
   }
 
-  /// Writes the curve of a run for each cell that it counts in. `run` is null while it trains.
+  /// Writes the curve of a run for each cell that it counts in; with a grid, those of the best point once all
+  /// runs of the cell have ended. `run` is null while it trains.
   void write_curves(const PlannedRun& plan, const ComparedRun* run) {
-    for (const PlannedCell& planned : all_) {
-      if (std::ranges::count(planned.plans, plan.name, &PlannedRun::name) > 0)
-        write_curve(table_, options_, planned, plan, run);
+    for (PlannedCell& planned : all_) {
+      if (std::ranges::count(planned.trainings(), plan.name, &PlannedRun::name) == 0) continue;
+      if (planned.trials.empty()) {
+        if (run == nullptr || run->failure.empty()) write_curve(table_, options_, planned, plan, run);
+        continue;
+      }
+      take_best_point(planned, ended_);
+      for (const PlannedRun& best : planned.plans) {
+        if (const ComparedRun* finished = finished_run(ended_, best))
+          write_curve(table_, options_, planned, best, finished);
+      }
     }
   }
 

@@ -103,28 +103,38 @@ std::string baseline_text(const ComparedRun& run, double percent) {
   return shown == nullptr ? "" : text(shown->first, " ", picture::fixed(100 * shown->second, 1));
 }
 
-/// The state of a cell's runs without scores: "seed 1 at step 1,200 of 50,000". Sets CellResult::has_begun.
-std::string unfinished_text(const ReproductionOptions& options, const PlannedCell& planned,
-                            const EndedRuns& ended, CellResult& result) {
+/// The state of a cell's runs without scores: "seed 1 at step 1,200 of 50,000"; with a grid, how many
+/// settings have ended, and the state of the runs that have begun. Sets CellResult::has_begun.
+std::string unfinished_text(const PublishedTable& table, const ReproductionOptions& options,
+                            const PlannedCell& planned, const EndedRuns& ended, CellResult& result) {
   std::string words;
-  const auto add = [&](int64_t seed, const std::string& state) {
-    picture::append_part(words, text("seed ", seed, " ", state), ", ");
+  const auto add = [&](const GridPoint& point, int64_t seed, const std::string& state) {
+    std::string name = point_text(point);
+    picture::append_part(name, text("seed ", seed, " ", state), ", ");
+    picture::append_part(words, name, point.empty() ? ", " : "; ");
   };
   const auto position = [](int64_t step, int64_t total) {
     return text("at step ", grouped(step), " of ", grouped(total));
   };
   result.has_begun = !planned.unfinished_on_file.empty();
-  for (const PlannedRun& plan : planned.plans) {
-    if (ended.contains(plan.name) || counts_from_file(planned, plan.seed)) continue;
+  const bool is_choosing = planned.plans.empty() && !planned.trials.empty();
+  if (is_choosing && planned.finished_on_file.empty()) words = ended_points_text(table, planned, ended);
+  for (const PlannedRun& plan : planned.trainings()) {
+    const bool has_ended = ended.contains(plan.name);
+    result.has_begun = result.has_begun || (is_choosing && has_ended);
+    if (has_ended || counts_from_file(planned, plan.seed)) continue;
+    const bool is_begun = has_begun(plan, options.runs.folder);
+    if (!is_begun && is_choosing) continue;
     const Path run = folder_of(plan, options.runs.folder);
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
     result.has_begun = result.has_begun || !curve.points.empty();
-    add(plan.seed, !has_begun(plan, options.runs.folder) ? "not started"
-                   : curve.points.empty()                ? "started"
-                                          : position(curve.points.back().step, total_steps(run)));
+    add(plan.point, plan.seed,
+        !is_begun              ? "not started"
+        : curve.points.empty() ? "started"
+                               : position(curve.points.back().step, total_steps(run)));
   }
   for (const FiledRun& filed : planned.unfinished_on_file)
-    add(filed.run.seed, position(filed.run.step, filed.run.steps));
+    add({}, filed.run.seed, position(filed.run.step, filed.run.steps));
   return words;
 }
 
@@ -210,11 +220,12 @@ CellResult judged_cell(const PublishedTable& table, const ReproductionOptions& o
     }
   }
   for (const FiledRun& filed : planned.finished_on_file) runs.push_back(&filed.run);
-  const std::string unfinished = unfinished_text(options, planned, ended, result);
+  const std::string unfinished = unfinished_text(table, options, planned, ended, result);
   if (result.remark.empty()) result.remark = unfinished;
   if (runs.empty()) return result;
   const Spread ours =
       spread_over(runs, [&](const ComparedRun& run) { return value_of(table, run, baseline_run); });
+  result.setting = best_point_text(table, planned, ended, runs);
   result.validation = validation_text(table, *runs.front());
   result.baselines = runs.back()->baselines;
   result.examples = runs.back()->examples;

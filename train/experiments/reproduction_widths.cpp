@@ -25,14 +25,6 @@ std::optional<double> window_width(const std::string& spec) {
   return parsed_number(left);
 }
 
-/// The mean of a score over the finished runs of a cell; NaN: none has it.
-double mean_score(const PageInput& input, const PlannedCell& planned, const std::string& score) {
-  std::vector<double> values;
-  for (const ComparedRun* run : input.finished(planned)) values.push_back(run->score(score));
-  std::erase_if(values, [](double value) { return std::isnan(value); });
-  return spread_of(values).mean;
-}
-
 /// The curves of a column: the windows over their width, and a horizontal line for each other attention.
 std::vector<Series> curves_over_width(const PageInput& input, const PublishedColumn& column,
                                       const std::string& score) {
@@ -63,6 +55,14 @@ std::vector<Series> curves_over_width(const PageInput& input, const PublishedCol
 }
 
 }  // namespace
+
+double mean_score(const PageInput& input, const PlannedCell& planned, const std::string& score) {
+  std::vector<double> values;
+  for (const ComparedRun* run : input.finished(planned)) values.push_back(run->score(score));
+  for (const FiledRun& filed : planned.finished_on_file) values.push_back(filed.run.score(score));
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  return spread_of(values).mean;
+}
 
 std::string draw_widths(const PageInput& input, const PublishedColumn& column) {
   std::string pictures;

@@ -221,7 +221,7 @@ ParsedArguments with_point(ParsedArguments arguments, const GridPoint& point) {
         });
     for (const std::string& option : {setting.brief, setting.option, setting.key}) {
       if (is_set || (!option.empty() && arguments.has(option)))
-        fail("--grid tries values of ", name, ", and ", is_set ? "--set" : "--" + option,
+        fail("the grid tries values of ", name, ", and ", is_set ? "--set" : "--" + option,
              " sets it, too. Leave one of them out.");
     }
     arguments.options[setting.key] = {value};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
@@ -43,12 +44,15 @@ TEST_CASE("published: every table is whole, and its presets and attentions are t
           continue;
         }
         Config config = make_config(column.preset);
+        for (const auto& [key, value] : column.settings) config.set(key, value, "");
         for (const auto& [key, value] : row.settings) config.set(key, value, "");
         const bool recurrent = config.model.kind == ModelKind::seq2seq;
         config.set(recurrent ? "attention.cross" : "attention.encoder", spec, "");
         CHECK_NOTHROW(config.check());
         if (spec == "none") continue;
-        CHECK_NOTHROW(attention_factory(spec)({.d_model = 64, .heads = 2, .max_length = 2048}, rng));
+        const bool looks_back = !variant_named(parse_spec(spec).name).traits.bidirectional;
+        CHECK_NOTHROW(attention_factory(spec)(
+            {.d_model = 64, .heads = 2, .causal = looks_back, .max_length = 2048}, rng));
       }
     }
     if (!table.runs_of.empty()) {  // both tables have equal cells, or the runs would not be found
@@ -192,9 +196,9 @@ TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says
   const Path csv = shell.scratch / "runs" / "reproduce-shakespeare" / "reproduce.csv";
   CHECK_THAT(
       io::read(csv),
-      containing(
-          "cell,paper,mean,deviation,seeds,error,examples,verdict,remark,validation,changed,baselines\n"
-          "GPT/CPU,1.88,,,0,,,,\""));
+      containing("cell,paper,mean,deviation,seeds,error,examples,verdict,remark,validation,changed,setting,"
+                 "baselines\n"
+                 "GPT/CPU,1.88,,,0,,,,\""));
 }
 
 TEST_CASE("reproduce: what a row asks for is no change of the recipe, another value of it is") {
