@@ -52,7 +52,7 @@ class GgufReader {
          "). Fetch it or convert it again.");
   }
 
-  /// The next `count` bytes.
+  /// Reads `count` bytes and moves past them; `what` names them in errors.
   std::string_view take(uint64_t count, std::string_view what) {
     if (count > file_.size() - at_)
       refuse(at_, what, " has ", count, " bytes, but only ", file_.size() - at_, " follow");

@@ -53,7 +53,7 @@ struct GgufType {
   std::string_view name;  ///< in lower case: "q4_1"
   uint32_t code = 0;      ///< its number in files
   int64_t numbers = 1;    ///< in a block
-  int64_t bytes = 0;      ///< of a block
+  int64_t bytes = 0;      ///< bytes of a block
   /// Writes the numbers of a block.
   void (*decode)(const unsigned char* block, float* out) = nullptr;
 };
