@@ -48,6 +48,18 @@ class GgufFile {
   std::vector<GgufTensor> tensors_;
 };
 
+/// A tensor to be written into a GGUF file.
+struct GgufFloats {
+  std::string name;                ///< unique in the file
+  std::vector<int64_t> shape;      ///< 1 to 4 extents, row-major
+  std::span<const float> numbers;  ///< as many as the shape says; the caller owns them
+};
+
+/// The bytes of a GGUF file of version 3 with these members of `metadata` and tensors in f32. Integers are
+/// written as u32 where they fit, else as i64, other numbers as f32, lists as texts or i32. Fails for members
+/// of another kind, and for numbers that do not fit their shape.
+std::string encode_gguf(const Json& metadata, std::span<const GgufFloats> tensors);
+
 /// A type of tensors in GGUF files: numbers lie in blocks, which share scales.
 struct GgufType {
   std::string_view name;  ///< in lower case: "q4_1"

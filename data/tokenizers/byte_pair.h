@@ -52,6 +52,16 @@ std::unique_ptr<Tokenizer> byte_pair_of(std::span<const std::string> tokens,
                                         std::span<const std::string> merges, WordSplit split,
                                         std::string_view name);
 
+/// Tokens by id and merges by rank in GPT-2's spelling, as byte_pair_of() takes them.
+struct BytePairLists {
+  std::vector<std::string> tokens;  ///< a token an id
+  std::vector<std::string> merges;  ///< "left right" a rank
+  WordSplit split;                  ///< where words end
+};
+
+/// The lists of a `byte_pair` tokenizer; Fault::usage for other kinds.
+BytePairLists byte_pair_lists(const Tokenizer& tokenizer);
+
 /// The contents of a tokenizer's two files.
 struct BytePairFiles {
   std::string vocabulary;  ///< contents of vocab.json
@@ -85,6 +95,8 @@ std::string saved_byte_pair(const std::vector<std::string>& pieces, const std::v
 std::string byte_pair_lines(const std::vector<std::string>& pieces, const std::vector<PieceMerge>& merges);
 /// The content of vocab.json.
 std::string byte_pair_json(const std::vector<std::string>& pieces);
+/// The pieces in GPT-2's spelling.
+std::vector<std::string> spelled_pieces(const std::vector<std::string>& pieces);
 
 }  // namespace detail
 

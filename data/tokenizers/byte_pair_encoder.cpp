@@ -248,18 +248,35 @@ std::unique_ptr<Tokenizer> detail::make_byte_pair(std::vector<std::string> piece
   return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end, split);
 }
 
-BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
+namespace {
+
+const BytePairTokenizer& as_byte_pair(const Tokenizer& tokenizer) {
   const auto* pairs = dynamic_cast<const BytePairTokenizer*>(&tokenizer);
   if (pairs == nullptr)
     fail("byte pairs: this is a tokenizer of the kind ", tokenizer.kind(),
          ", which has no vocab.json and merges.txt. Use one of the kind byte_pair.");
-  if (pairs->split() != WordSplit::gpt2)
+  return *pairs;
+}
+
+}  // namespace
+
+BytePairLists byte_pair_lists(const Tokenizer& tokenizer) {
+  const BytePairTokenizer& pairs = as_byte_pair(tokenizer);
+  BytePairLists out{.tokens = detail::spelled_pieces(pairs.pieces()), .merges = {}, .split = pairs.split()};
+  const std::string lines = detail::byte_pair_lines(pairs.pieces(), pairs.merges());
+  for (const std::string_view line : split_lines(lines)) out.merges.emplace_back(line);
+  return out;
+}
+
+BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
+  const BytePairTokenizer& pairs = as_byte_pair(tokenizer);
+  if (pairs.split() != WordSplit::gpt2)
     fail(
         "byte pairs: vocab.json and merges.txt belong to words that end as in GPT-2, and here each digit is "
         "a "
         "word of its own. Use a tokenizer with GPT-2's words.");
-  return {.vocabulary = detail::byte_pair_json(pairs->pieces()),
-          .merges = "#version: 0.2\n" + detail::byte_pair_lines(pairs->pieces(), pairs->merges())};
+  return {.vocabulary = detail::byte_pair_json(pairs.pieces()),
+          .merges = "#version: 0.2\n" + detail::byte_pair_lines(pairs.pieces(), pairs.merges())};
 }
 
 }  // namespace heed

@@ -200,6 +200,12 @@ std::string detail::byte_pair_json(const std::vector<std::string>& pieces) {
   return json.dump();
 }
 
+std::vector<std::string> detail::spelled_pieces(const std::vector<std::string>& pieces) {
+  std::vector<std::string> out;
+  for (const std::string& bytes : pieces) out.push_back(spelled(bytes));
+  return out;
+}
+
 std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
                                     const std::vector<PieceMerge>& merges, WordSplit split) {
   std::string out(title);

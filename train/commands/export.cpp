@@ -8,6 +8,7 @@
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/run_estimate.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/run/llama_gguf.h"
 #include "heed/train/session/loaded_run.h"
 #include "heed/train/session/run_inputs.h"
 #include "heed/train/tasks/example_provider.h"
@@ -30,7 +31,9 @@ void write_model(const Path& folder, Config& config, const std::string& model,
   for (const NamedBytes& one : tokenizers) {
     io::write(folder / one.name, one.bytes);
     if (!one.name.ends_with(".byte_pair")) continue;
-    const BytePairFiles files = byte_pair_files(*load_tokenizer("byte_pair", one.bytes, one.name));
+    const auto tokenizer = load_tokenizer("byte_pair", one.bytes, one.name);
+    if (byte_pair_lists(*tokenizer).split != WordSplit::gpt2) continue;  // these files cannot say it
+    const BytePairFiles files = byte_pair_files(*tokenizer);
     io::write(folder / "vocab.json", files.vocabulary);
     io::write(folder / "merges.txt", files.merges);
   }
@@ -94,11 +97,39 @@ void write_test_examples(const Path& folder, const Config& config, int64_t count
   write_batches(folder / "test.safetensors", *config.task, {provider.test_batch(numbers, 0).batch});
 }
 
+/// Writes a run as a GGUF file.
+int export_gguf(const ParsedArguments& arguments) {
+  const Path file = arguments.get("out"), folder = arguments.positional[0];
+  if (file.empty()) fail("heed export --as gguf needs --out FILE.gguf, the file to write.");
+  if (io::exists(file))
+    fail("export: ", file, " is there already. Give --out a new file; nothing is overwritten.");
+  LoadedRun run = load_run(folder, {.checkpoint = arguments.get("checkpoint")});
+  if (run.config.task_name != "lm")
+    fail("export: ", folder, " is a run of the task ", run.config.task_name,
+         ". A GGUF file holds a language model: give a run of the task lm.");
+  const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
+  const SafeTensors weights =
+      SafeTensors::parse(run.checkpoint.file("model.safetensors"), "model.safetensors");
+  const std::string bytes = encode_llama({.name = folder.filename().string(),
+                                          .config = run.config.model,
+                                          .attention = run.config.attention.decoder,
+                                          .weights = weights,
+                                          .tokenizer = *tokenizer});
+  io::write(file, bytes);
+  io::printf("%s: the model of step %lld, %zu bytes\n", file.c_str(),
+             static_cast<long long>(run.checkpoint.step), bytes.size());
+  return 0;
+}
+
 int export_run(const ParsedArguments& arguments) {
   refuse_others(
-      arguments, "export", {"out", "checkpoint"},
+      arguments, "export", {"out", "checkpoint", "as"},
       text("does not go with a run, whose settings and weights are given. Give ", arguments.positional[0],
            "/config.toml instead of the folder to export where such a run would begin."));
+  if (arguments.has("as")) {
+    if (arguments.get("as") == "gguf") return export_gguf(arguments);
+    fail("--as ", shown(arguments.get("as")), ": it must be gguf. Without --as the files are safetensors.");
+  }
   const Path folder = new_folder(arguments);
   LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), tokenizer_files(run.checkpoint));
@@ -112,6 +143,8 @@ int run_export(const ParsedArguments& arguments) {
   if (arguments.has("checkpoint"))
     fail("export: --checkpoint chooses among the checkpoints of a run, and ", arguments.positional[0],
          " is none. Leave it out.");
+  if (arguments.has("as"))
+    fail("export: --as is for runs, and ", arguments.positional[0], " is none. Leave it out.");
   const int64_t rounds = arguments.integer("rounds", 0, 0),
                 test_examples = arguments.integer("test-examples", 0, 0);
   const Path folder = new_folder(arguments);
@@ -134,13 +167,14 @@ int run_export(const ParsedArguments& arguments) {
 
 Command command::export_model() {
   return {.name = "export",
-          .about = "write a model as safetensors, with its first training batches",
+          .about = "write a model as safetensors, with its first training batches, or for llama.cpp",
           .positional = "PRESET|FILE|RUN",
           .positional_help = "a preset (heed list presets), a .toml file of settings, or the folder of a run",
           .min_positional = 1,
           .max_positional = 1,
           .options = with_machine_options(
-              {{"out", "DIR", "new folder for the files"},
+              {{"out", "DIR|FILE", "new folder for the files; with --as the new file"},
+               {"as", "FORMAT", "gguf: a run of LLaMA's shape as a file for llama.cpp, weights in f32"},
                {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
                {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
                {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

@@ -169,4 +169,115 @@ ImportedModel llama_model(const GgufFile& file) {
   return out;
 }
 
+namespace {
+
+/// Fails for the first setting that GGUF's llama does not have.
+void check_is_llama(const ExportedModel& model) {
+  const TransformerConfig& config = model.config;
+  const auto demand = [](bool holds, const std::string& setting) {
+    if (!holds)
+      fail("export: a LLaMA in a GGUF file needs ", setting,
+           ". Train a model with it, or export the run without --as.");
+  };
+  demand(model.attention == "softmax", text("attention.decoder = softmax, not ", model.attention));
+  demand(config.activation == Activation::swiglu && config.d_ff > 0, "model.activation = swiglu");
+  demand(config.norm == NormPlace::pre, "model.norm = pre");
+  demand(config.norm_scale == kernel::NormScale::rms, "model.norm_scale = rms");
+  demand(is_rotary(config.position), "model.position = rope or rope_interleaved");
+  demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");
+  const ProjectionBiases& bias = config.attention_bias;
+  demand(!bias.query && !bias.key && !bias.value && !bias.output, "model.attention_bias = false");
+  demand(!config.feed_forward_bias, "model.feed_forward_bias = false");
+  demand(!config.output_bias || config.tie_embeddings == Tie::output, "model.output_bias = false");
+  demand(!config.scale_embedding, "model.scale_embedding = false");
+  demand(config.logit_scale == 1 && config.base_width == 0, "model.logit_scale = 1 and model.base_width = 0");
+  demand(config.short_convolution == 0, "model.short_convolution = 0");
+  const Modifiers& modifiers = config.modifiers;
+  demand(modifiers.qk_norm == QkNorm::none && modifiers.softcap == 0 && modifiers.sink == Sink::none,
+         "model.qk_norm = none, model.softcap = 0 and model.sink = none");
+}
+
+LlamaSizes sizes_of(const TransformerConfig& config, int64_t vocabulary) {
+  const int64_t head_width = config.head_dim > 0 ? config.head_dim : config.d_model / config.heads;
+  return {.vocabulary = vocabulary,
+          .width = config.d_model,
+          .layers = config.layers,
+          .hidden = config.d_ff,
+          .heads = config.heads,
+          .kv_heads = config.kv_heads > 0 ? config.kv_heads : config.heads,
+          .head_width = head_width,
+          .max_length = config.max_length,
+          .norm_epsilon = config.norm_epsilon,
+          .rope_base = config.modifiers.position_base};
+}
+
+Json metadata_of(const ExportedModel& model, const LlamaSizes& sizes) {
+  Json out = Json::object({{"general.architecture", "llama"},
+                           {"general.type", "model"},
+                           {"general.name", model.name},
+                           {"general.file_type", 0},
+                           {"llama.vocab_size", sizes.vocabulary},
+                           {"llama.context_length", sizes.max_length},
+                           {"llama.embedding_length", sizes.width},
+                           {"llama.block_count", sizes.layers},
+                           {"llama.feed_forward_length", sizes.hidden},
+                           {"llama.attention.head_count", sizes.heads},
+                           {"llama.attention.head_count_kv", sizes.kv_heads},
+                           {"llama.attention.key_length", sizes.head_width},
+                           {"llama.attention.value_length", sizes.head_width},
+                           {"llama.rope.dimension_count", sizes.head_width},
+                           {"llama.rope.freq_base", sizes.rope_base},
+                           {"llama.attention.layer_norm_rms_epsilon", sizes.norm_epsilon}});
+  const BytePairLists pairs = byte_pair_lists(model.tokenizer);
+  Json::List kinds;  // 1: normal, 3: control, which no text becomes
+  for (const std::string& token : pairs.tokens)
+    kinds.push_back(token.size() > 2 && token.starts_with("<|") && token.ends_with("|>") ? 3 : 1);
+  out.set("tokenizer.ggml.model", "gpt2");
+  out.set("tokenizer.ggml.pre", pairs.split == WordSplit::single_digits ? "smollm" : "gpt-2");
+  out.set("tokenizer.ggml.tokens", Json::List(pairs.tokens.begin(), pairs.tokens.end()));
+  out.set("tokenizer.ggml.token_type", std::move(kinds));
+  out.set("tokenizer.ggml.merges", Json::List(pairs.merges.begin(), pairs.merges.end()));
+  out.set("tokenizer.ggml.add_bos_token", false);
+  if (model.tokenizer.end() >= 0) {
+    out.set("tokenizer.ggml.bos_token_id", model.tokenizer.end());
+    out.set("tokenizer.ggml.eos_token_id", model.tokenizer.end());
+  }
+  return out;
+}
+
+/// Moves the rows of each head, so that numbers i and i + d / 2, which are rotated together, become
+/// neighbours 2 i and 2 i + 1.
+std::vector<float> interleaved(const std::vector<float>& rows, int64_t head_width, int64_t width) {
+  std::vector<float> out(rows.size());
+  const auto heads = static_cast<int64_t>(rows.size()) / (head_width * width);
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t row = 0; row < head_width; ++row) {
+      const int64_t from = head * head_width + row % 2 * (head_width / 2) + row / 2;
+      std::copy_n(rows.begin() + from * width, width, out.begin() + (head * head_width + row) * width);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string encode_llama(const ExportedModel& model) {
+  check_is_llama(model);
+  const LlamaSizes sizes = sizes_of(model.config, model.tokenizer.size());
+  std::list<std::vector<float>> numbers;
+  std::vector<GgufFloats> tensors;
+  for (const auto& [gguf, heed, shape] : tensors_of(sizes, model.config.tie_embeddings == Tie::output)) {
+    const TensorEntry& entry = model.weights.at(heed);
+    if (entry.dtype != "f32" || entry.shape != shape)
+      fail(Fault::data, model.weights.name(), ": tensor ", heed, " is ", entry.dtype,
+           ", or of another shape than config.toml gives. Weights must be f32.");
+    numbers.push_back(model.weights.array(heed).values<float>());
+    const bool is_rotated = gguf.ends_with("attn_q.weight") || gguf.ends_with("attn_k.weight");
+    if (is_rotated && model.config.position == PositionKind::rope)
+      numbers.back() = interleaved(numbers.back(), sizes.head_width, sizes.width);
+    tensors.push_back({gguf, shape, numbers.back()});
+  }
+  return encode_gguf(metadata_of(model, sizes), tensors);
+}
+
 }  // namespace heed

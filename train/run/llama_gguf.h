@@ -1,7 +1,11 @@
-// Reads a language model of LLaMA's shape from a GGUF file: its settings, weights and tokenizer.
+// Language models of LLaMA's shape in GGUF files, read and written: settings, weights and tokenizer.
 #pragma once
 
+#include <string>
+
 #include "heed/core/io/gguf.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/nn/transformer.h"
 #include "heed/train/run/imported_model.h"
 
 namespace heed {
@@ -11,5 +15,19 @@ namespace heed {
 /// pairs whose tokenizer.ggml.pre is gpt-2 or smollm. Weights become f32. Fault::data that names the file and
 /// the key, tensor or token for anything else.
 ImportedModel llama_model(const GgufFile& file);
+
+/// A language model of this program, for encode_llama().
+struct ExportedModel {
+  std::string name;            ///< for general.name
+  TransformerConfig config;    ///< its settings
+  std::string attention;       ///< spec of its self-attention
+  const SafeTensors& weights;  ///< weights of a DecoderOnly, in f32
+  const Tokenizer& tokenizer;  ///< tokenizer of the kind byte_pair
+};
+
+/// The bytes of a GGUF file with the model, its weights in f32, which llama_model() and llama.cpp read. Rows
+/// of queries and keys are moved where `position` is rope. Fault::usage that names the first setting that
+/// GGUF's llama does not have, with the legal value.
+std::string encode_llama(const ExportedModel& model);
 
 }  // namespace heed

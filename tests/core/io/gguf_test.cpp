@@ -62,6 +62,28 @@ TEST_CASE("gguf: metadata and tensors come back, shapes row-major") {
   CHECK(file.find("w") == nullptr);
 }
 
+TEST_CASE("gguf: what is written is read back") {
+  const Json metadata = Json::object({{"name", "a"},
+                                      {"count", 7},
+                                      {"below", -3},
+                                      {"far", int64_t{1} << 40},
+                                      {"base", 1e4},
+                                      {"flag", true},
+                                      {"words", Json::List{"x", ""}},
+                                      {"kinds", Json::List{1, -1}}});
+  const std::vector<float> m{1, 2, 3, 4, 5, 6}, v{0.5f};
+  const GgufFloats tensors[] = {{"m", {3, 2}, m}, {"v", {1}, v}};
+  const GgufFile file = GgufFile::parse(encode_gguf(metadata, tensors), "m.gguf");
+  CHECK(file.metadata().dump() == metadata.dump());
+  REQUIRE(file.tensors().size() == 2);
+  CHECK(file.tensors()[0].shape == std::vector<int64_t>{3, 2});
+  CHECK(file.values(file.tensors()[0]) == m);
+  CHECK(file.values(*file.find("v")) == v);
+  const GgufFloats wrong[] = {{"m", {2, 2}, m}};
+  CHECK(fault_of([&] { encode_gguf(metadata, wrong); }) == Fault::usage);
+  CHECK_THROWS_WITH(encode_gguf(metadata, wrong), containing("m has 6 numbers, which do not fit"));
+}
+
 TEST_CASE("gguf: blocks of all types give the numbers of the package gguf of Python") {
   struct Golden {
     uint32_t code;

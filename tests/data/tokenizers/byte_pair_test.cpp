@@ -10,6 +10,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/vocabulary.h"
 #include "heed/tests/data/scratch.h"
 #include "heed/tests/deflate.h"
 
@@ -202,6 +203,16 @@ TEST_CASE("byte pairs: tokens and merges in a list make a tokenizer, which keeps
                     containing("m.gguf: merge 0: 'c' is neither"));
   CHECK_THROWS_WITH(byte_pair_of(Words{"a", "a"}, {}, WordSplit::single_digits, "m.gguf"),
                     containing("the token 'a' (id 1) is there twice"));
+}
+
+TEST_CASE("byte pairs: the lists of a tokenizer make it again") {
+  const auto trained = train_byte_pair(rhyme(), {.size = 300});
+  const BytePairLists lists = byte_pair_lists(*trained);
+  CHECK(static_cast<int64_t>(lists.tokens.size()) == trained->size());
+  CHECK(lists.merges.size() + 257 == lists.tokens.size());
+  const auto again = byte_pair_of(lists.tokens, lists.merges, lists.split, "lists");
+  CHECK(again->save() == trained->save());
+  CHECK(fault_of([] { byte_pair_lists(*make_byte_tokenizer()); }) == Fault::usage);
 }
 
 TEST_CASE("byte pairs: cutting a text into parts changes no word") {

@@ -51,6 +51,19 @@ TEST_CASE("import: a LLaMA in a GGUF file becomes a run with all that runs can d
       shell.run({"train", "--from", "runs/llama-001", "--steps", "2", "--name", "tuned", "--quiet"});
   CAPTURE(tuned.err);
   CHECK(tuned.code == 0);
+  const Result written = shell.run({"export", "runs/llama-001", "--as", "gguf", "--out", "again.gguf"});
+  CAPTURE(written.err);
+  REQUIRE(written.code == 0);
+  CHECK(shell.run({"import", "again.gguf", "--name", "again"}).code == 0);
+  const char* weights = "ckpt/step_000000/model.safetensors";
+  CHECK(io::read(shell.scratch / "runs/again" / weights) ==
+        io::read(shell.scratch / "runs/llama-001" / weights));
+  CHECK(shell.run({"export", "runs/llama-001", "--out", "plain"}).code == 0);  // its words fit no merges.txt
+  check_refused(shell, {"export", "runs/llama-001", "--as", "gguf", "--out", "again.gguf"}, 2,
+                {"again.gguf", "is there already"});
+  check_refused(shell, {"export", "runs/llama-001", "--as", "onnx", "--out", "x"}, 2,
+                {"--as onnx", "must be gguf"});
+  check_refused(shell, {"export", "lm", "--as", "gguf", "--out", "x"}, 2, {"--as is for runs"});
   io::write(shell.scratch / "cut.gguf", llama_file().substr(0, 3000));
   check_refused(shell, {"import", "cut.gguf", "--name", "cut"}, 3, {"cut.gguf is not a GGUF file"});
   io::write(shell.scratch / "words.txt", "the moon");

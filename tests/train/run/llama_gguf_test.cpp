@@ -1,6 +1,8 @@
 // tests train/run/llama_gguf.h
 #include "heed/train/run/llama_gguf.h"
 
+#include <cmath>
+
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
@@ -40,6 +42,80 @@ TEST_CASE("llama: the logits of a model that was written and read are its own, b
     CHECK(llama_logits(read) == llama_logits(model));
     CHECK(taken.tokenizer->encode("the hen") == std::vector<int32_t>{30, 1, 10, 7, 16});
   }
+}
+
+TEST_CASE("llama: a model that was read is written with the same numbers") {
+  for (const Tie tie : {Tie::output, Tie::none}) {
+    const GgufFile first = GgufFile::parse(llama_file(tie), "first.gguf");
+    const ImportedModel taken = llama_model(first);
+    const SafeTensors weights = SafeTensors::parse(taken.weights, "model.safetensors");
+    const GgufFile second = GgufFile::parse(encode_llama({.name = "again",
+                                                          .config = small_llama(tie),
+                                                          .attention = "softmax",
+                                                          .weights = weights,
+                                                          .tokenizer = *taken.tokenizer}),
+                                            "second.gguf");
+    CHECK(second.tensors().size() == first.tensors().size());
+    for (const GgufTensor& one : first.tensors()) {
+      REQUIRE(second.find(one.name) != nullptr);
+      CHECK(second.values(*second.find(one.name)) == first.values(one));
+    }
+    const ImportedModel again = llama_model(second);
+    CHECK(again.weights == taken.weights);
+    CHECK(again.settings == taken.settings);
+    CHECK(again.tokenizer->save() == taken.tokenizer->save());
+  }
+}
+
+TEST_CASE("llama: rows of rope by halves are moved, so that the model stays the same") {
+  const auto vocabulary = static_cast<int64_t>(llama_tokens().size());
+  TransformerConfig halves = small_llama();
+  halves.position = PositionKind::rope;
+  Rng rng(1), other(2);
+  DecoderOnly model(halves, vocabulary, attention_factory("softmax"), rng);
+  DecoderOnly read(small_llama(), vocabulary, attention_factory("softmax"), other);
+  const ImportedModel tokens = llama_model(GgufFile::parse(llama_file(), "m.gguf"));
+  const SafeTensors weights = SafeTensors::parse(save_bytes(model), "model.safetensors");
+  const ExportedModel exported{.name = "halves",
+                               .config = halves,
+                               .attention = "softmax",
+                               .weights = weights,
+                               .tokenizer = *tokens.tokenizer};
+  load_bytes(read, llama_model(GgufFile::parse(encode_llama(exported), "m.gguf")).weights);
+  const std::vector<float> wanted = llama_logits(model), made = llama_logits(read);
+  double apart = 0;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    apart = std::max(apart, static_cast<double>(std::abs(made[i] - wanted[i])));
+  CHECK(apart < 1e-6);
+  load_bytes(read, save_bytes(model));  // without moving rows it is another model
+  CHECK(std::abs(llama_logits(read).back() - wanted.back()) > 1e-5);
+}
+
+TEST_CASE("llama: what GGUF's llama does not have is refused by its setting") {
+  const ImportedModel taken = llama_model(GgufFile::parse(llama_file(), "m.gguf"));
+  const SafeTensors weights = SafeTensors::parse(taken.weights, "model.safetensors");
+  const auto refused = [&](const std::string& reason, const std::string& attention, auto&& change) {
+    ExportedModel model{.name = "m",
+                        .config = small_llama(),
+                        .attention = attention,
+                        .weights = weights,
+                        .tokenizer = *taken.tokenizer};
+    change(model.config);
+    INFO(reason);
+    CHECK(fault_of([&] { encode_llama(model); }) == Fault::usage);
+    CHECK_THROWS_WITH(encode_llama(model), containing(reason));
+  };
+  const auto same = [](TransformerConfig&) {};
+  refused("attention.decoder = softmax, not fastmax", "fastmax", same);
+  refused("model.activation = swiglu", "softmax", [](auto& c) { c.activation = Activation::gelu; });
+  refused("model.norm_scale = rms", "softmax", [](auto& c) { c.norm_scale = kernel::NormScale::variance; });
+  refused("model.norm = pre", "softmax", [](auto& c) { c.norm = NormPlace::post; });
+  refused("model.position = rope", "softmax", [](auto& c) { c.position = PositionKind::learned; });
+  refused("model.attention_bias = false", "softmax", [](auto& c) { c.attention_bias = true; });
+  refused("model.feed_forward_bias = false", "softmax", [](auto& c) { c.feed_forward_bias = true; });
+  refused("model.scale_embedding = false", "softmax", [](auto& c) { c.scale_embedding = true; });
+  refused("model.short_convolution = 0", "softmax", [](auto& c) { c.short_convolution = 3; });
+  refused("model.qk_norm = none", "softmax", [](auto& c) { c.modifiers.softcap = 30; });
 }
 
 TEST_CASE("llama: what cannot be read is refused by its key or tensor") {
