@@ -71,8 +71,10 @@ ImportedModel gpt2_model(const Path& folder) {
 int run_import(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const Path source = arguments.positional[0];
-  const bool is_folder = io::is_directory(source) || !io::exists(source);
-  const ImportedModel found = is_folder ? gpt2_model(source) : llama_model(GgufFile::read(source));
+  if (!io::exists(source))
+    fail(Fault::file, "import: there is no ", source, ". Give a GGUF file, or the folder of a GPT-2.");
+  const ImportedModel found =
+      io::is_directory(source) ? gpt2_model(source) : llama_model(GgufFile::read(source));
   Config config = preset_config("lm");  // it learns from embedded verse unless --data gives another text
   for (const auto& [key, value] : found.settings) config.set(key, value, source.string() + ": ");
   apply_settings(config, arguments);

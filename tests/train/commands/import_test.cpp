@@ -69,6 +69,7 @@ TEST_CASE("import: a LLaMA in a GGUF file becomes a run with all that runs can d
   io::write(shell.scratch / "words.txt", "the moon");
   check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "does not begin with GGUF"});
   CHECK_FALSE(io::exists(shell.scratch / "runs/cut"));
+  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a GGUF file"});
 }
 
 TEST_CASE("import: a file given to evaluate is its test as a whole, with --data or --test-path") {
