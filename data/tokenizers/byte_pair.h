@@ -16,15 +16,15 @@ namespace heed {
 /// Marks the end of a document; no text is encoded as this token.
 inline constexpr std::string_view end_of_text = "<|endoftext|>";
 
-/// Where words end. gpt2: see byte_pair_word(); single_digits: each number is a word of its own, without the
-/// blank before it, as in SmolLM.
-enum class WordSplit { gpt2, single_digits };
+/// What cuts a text into words. gpt2: see byte_pair_word(); individual_digits: each number is a word of its
+/// own, without the blank before it, as in SmolLM.
+enum class PreTokenizer { gpt2, individual_digits };
 
 /// The end of the word that begins at byte `at`. Pairs are merged within words only (Radford et al. 2019,
 /// "Language models are unsupervised multitask learners", and its program): 's 't 're 've 'm 'll 'd; runs of
 /// letters, of numbers, or of other characters but white space, each with one blank before it; and white
 /// space, whose last character, if a blank, belongs to the next word.
-size_t byte_pair_word(std::string_view text, size_t at, WordSplit split = WordSplit::gpt2);
+size_t byte_pair_word(std::string_view text, size_t at, PreTokenizer pre_tokenizer = PreTokenizer::gpt2);
 
 /// How to learn merges.
 struct BytePairOptions {
@@ -45,18 +45,18 @@ std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& me
 /// Reads a folder with vocab.json and merges.txt, or encoder.json and vocab.bpe.
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder);
 
-/// Makes a tokenizer of tokens by id and merges by rank in the same spelling. With single_digits a byte may
-/// lack a token, and is left out of texts, as by Hugging Face's tokenizers. Fault::data that begins with
+/// Makes a tokenizer of tokens by id and merges by rank in the same spelling. With individual_digits a byte
+/// may lack a token, and is left out of texts, as by Hugging Face's tokenizers. Fault::data that begins with
 /// `name` and names the token or the merge that does not fit.
 std::unique_ptr<Tokenizer> byte_pair_of(std::span<const std::string> tokens,
-                                        std::span<const std::string> merges, WordSplit split,
+                                        std::span<const std::string> merges, PreTokenizer pre_tokenizer,
                                         std::string_view name);
 
 /// Tokens by id and merges by rank in GPT-2's spelling, as byte_pair_of() takes them.
 struct BytePairLists {
   std::vector<std::string> tokens;  ///< a token an id
   std::vector<std::string> merges;  ///< "left right" a rank
-  WordSplit split;                  ///< where words end
+  PreTokenizer pre_tokenizer;       ///< cuts texts into words
 };
 
 /// The lists of a `byte_pair` tokenizer; Fault::usage for other kinds.
@@ -85,12 +85,12 @@ const std::string& byte_pair_bytes();
 std::vector<size_t> byte_pair_cuts(std::string_view text);
 /// A tokenizer of tokens by id, as bytes, and merges by rank; both must fit together.
 std::unique_ptr<Tokenizer> make_byte_pair(std::vector<std::string> pieces, std::vector<PieceMerge> merges,
-                                          WordSplit split = WordSplit::gpt2);
+                                          PreTokenizer pre_tokenizer = PreTokenizer::gpt2);
 /// Makes a tokenizer from the bytes of save().
 std::unique_ptr<Tokenizer> load_byte_pair(std::string_view bytes, std::string_view name);
 /// The result of Tokenizer::save().
 std::string saved_byte_pair(const std::vector<std::string>& pieces, const std::vector<PieceMerge>& merges,
-                            WordSplit split);
+                            PreTokenizer pre_tokenizer);
 /// The lines of merges.txt.
 std::string byte_pair_lines(const std::vector<std::string>& pieces, const std::vector<PieceMerge>& merges);
 /// The content of vocab.json.

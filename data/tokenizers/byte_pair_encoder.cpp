@@ -126,12 +126,12 @@ class WordMerger {
 class BytePairTokenizer final : public Tokenizer {
  public:
   BytePairTokenizer(std::vector<std::string> pieces, std::vector<detail::PieceMerge> merges, int32_t end,
-                    WordSplit split)
+                    PreTokenizer pre_tokenizer)
       : Tokenizer({.unknown = -1, .pad = -1, .start = -1, .end = end}),
         pieces_(std::move(pieces)),
         merges_(std::move(merges)),
         table_(merges_),
-        split_(split) {
+        pre_tokenizer_(pre_tokenizer) {
     bytes_.fill(-1);
     for (size_t id = pieces_.size(); id-- > 0;) {
       if (pieces_[id].size() == 1)
@@ -143,7 +143,7 @@ class BytePairTokenizer final : public Tokenizer {
   int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
   const std::vector<std::string>& pieces() const { return pieces_; }
   const std::vector<detail::PieceMerge>& merges() const { return merges_; }
-  WordSplit split() const { return split_; }
+  PreTokenizer pre_tokenizer() const { return pre_tokenizer_; }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
@@ -190,7 +190,7 @@ class BytePairTokenizer final : public Tokenizer {
     return out;
   }
 
-  std::string save() const override { return detail::saved_byte_pair(pieces_, merges_, split_); }
+  std::string save() const override { return detail::saved_byte_pair(pieces_, merges_, pre_tokenizer_); }
 
  private:
   void check(int32_t id) const {
@@ -208,7 +208,7 @@ class BytePairTokenizer final : public Tokenizer {
     std::vector<int32_t> ids;
     ids.reserve(part.size() / 3);
     for (size_t begin = 0; begin < part.size();) {
-      const std::string_view word = part.substr(begin, byte_pair_word(part, begin, split_) - begin);
+      const std::string_view word = part.substr(begin, byte_pair_word(part, begin, pre_tokenizer_) - begin);
       begin += word.size();
       if (word.size() == 1) {
         if (const int32_t id = bytes_[static_cast<unsigned char>(word[0])]; id >= 0) ids.push_back(id);
@@ -232,20 +232,21 @@ class BytePairTokenizer final : public Tokenizer {
   std::vector<std::string> pieces_;
   std::vector<detail::PieceMerge> merges_;
   MergeTable table_;
-  WordSplit split_;
+  PreTokenizer pre_tokenizer_;
   std::array<int32_t, 256> bytes_{};  // ids of the bytes; -1: none
 };
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> detail::make_byte_pair(std::vector<std::string> pieces,
-                                                  std::vector<PieceMerge> merges, WordSplit split) {
+                                                  std::vector<PieceMerge> merges,
+                                                  PreTokenizer pre_tokenizer) {
   const auto found = std::find(pieces.begin(), pieces.end(), end_of_text);
   auto end = found == pieces.end() ? -1 : static_cast<int32_t>(found - pieces.begin());
   for (const PieceMerge& merge : merges) {
     if (merge.into == end) end = -1;  // a token that a merge makes is not special
   }
-  return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end, split);
+  return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end, pre_tokenizer);
 }
 
 namespace {
@@ -262,7 +263,8 @@ const BytePairTokenizer& as_byte_pair(const Tokenizer& tokenizer) {
 
 BytePairLists byte_pair_lists(const Tokenizer& tokenizer) {
   const BytePairTokenizer& pairs = as_byte_pair(tokenizer);
-  BytePairLists out{.tokens = detail::spelled_pieces(pairs.pieces()), .merges = {}, .split = pairs.split()};
+  BytePairLists out{
+      .tokens = detail::spelled_pieces(pairs.pieces()), .merges = {}, .pre_tokenizer = pairs.pre_tokenizer()};
   const std::string lines = detail::byte_pair_lines(pairs.pieces(), pairs.merges());
   for (const std::string_view line : split_lines(lines)) out.merges.emplace_back(line);
   return out;
@@ -270,7 +272,7 @@ BytePairLists byte_pair_lists(const Tokenizer& tokenizer) {
 
 BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
   const BytePairTokenizer& pairs = as_byte_pair(tokenizer);
-  if (pairs.split() != WordSplit::gpt2)
+  if (pairs.pre_tokenizer() != PreTokenizer::gpt2)
     fail(
         "byte pairs: vocab.json and merges.txt belong to words that end as in GPT-2, and here each digit is "
         "a "

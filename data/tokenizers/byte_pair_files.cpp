@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view title = "heed byte pairs 1";
 /// The title of a saved tokenizer whose words do not end as in GPT-2, or that lacks tokens of bytes.
-constexpr std::string_view title_with_words = "heed byte pairs 2";
-constexpr std::string_view words_of_digits = "single_digits";
+constexpr std::string_view title_with_pre_tokenizer = "heed byte pairs 2";
+constexpr std::string_view individual_digits = "individual_digits";
 constexpr int64_t max_file_bytes = int64_t{64} << 20;
 
 /// The characters that spell bytes in GPT-2's files: visible ones of Latin-1 spell themselves, the others
@@ -133,8 +133,8 @@ class TokenizerBuilder {
   }
   int64_t num_merges() const { return static_cast<int64_t>(merges_.size()); }
 
-  std::unique_ptr<Tokenizer> finish(WordSplit split = WordSplit::gpt2) {
-    return detail::make_byte_pair(std::move(pieces_), std::move(merges_), split);
+  std::unique_ptr<Tokenizer> finish(PreTokenizer pre_tokenizer = PreTokenizer::gpt2) {
+    return detail::make_byte_pair(std::move(pieces_), std::move(merges_), pre_tokenizer);
   }
 
  private:
@@ -207,31 +207,33 @@ std::vector<std::string> detail::spelled_pieces(const std::vector<std::string>& 
 }
 
 std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
-                                    const std::vector<PieceMerge>& merges, WordSplit split) {
+                                    const std::vector<PieceMerge>& merges, PreTokenizer pre_tokenizer) {
   std::string out(title);
-  if (split != WordSplit::gpt2) out = text(title_with_words, "\nwords ", words_of_digits);
+  if (pre_tokenizer != PreTokenizer::gpt2)
+    out = text(title_with_pre_tokenizer, "\npre_tokenizer ", individual_digits);
   out += text("\npieces ", pieces.size(), "\n");
   for (const std::string& bytes : pieces) out += spelled(bytes) + "\n";
   return out + text("merges ", merges.size(), "\n") + byte_pair_lines(pieces, merges);
 }
 
 std::unique_ptr<Tokenizer> detail::load_byte_pair(std::string_view bytes, std::string_view name) {
-  const bool has_words = bytes.starts_with(title_with_words);
-  SavedLines lines(bytes, has_words ? title_with_words : title, name);
-  if (has_words && lines.value("words") != words_of_digits) lines.damaged("it names no known words");
+  const bool has_pre_tokenizer = bytes.starts_with(title_with_pre_tokenizer);
+  SavedLines lines(bytes, has_pre_tokenizer ? title_with_pre_tokenizer : title, name);
+  if (has_pre_tokenizer && lines.value("pre_tokenizer") != individual_digits)
+    lines.damaged("it names no known pre-tokenizer");
   TokenizerBuilder builder;
   for (int64_t remaining = lines.count("pieces"); remaining > 0; --remaining) {
     const std::string_view letters = lines.next();
     if (builder.add(letters) < 0) lines.damaged("'", shown(letters), "' is no piece, or one already there");
   }
   const int missing = builder.missing_byte();
-  if (missing >= 0 && !has_words) lines.damaged("no piece is the byte ", missing, " alone");
+  if (missing >= 0 && !has_pre_tokenizer) lines.damaged("no piece is the byte ", missing, " alone");
   for (int64_t remaining = lines.count("merges"); remaining > 0; --remaining) {
     const std::string fault = builder.merge(lines.next());
     if (!fault.empty()) lines.damaged(fault);
   }
   lines.finish();
-  return builder.finish(has_words ? WordSplit::single_digits : WordSplit::gpt2);
+  return builder.finish(has_pre_tokenizer ? PreTokenizer::individual_digits : PreTokenizer::gpt2);
 }
 
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& merges) {
@@ -242,7 +244,7 @@ std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& me
 }
 
 std::unique_ptr<Tokenizer> byte_pair_of(std::span<const std::string> tokens,
-                                        std::span<const std::string> merges, WordSplit split,
+                                        std::span<const std::string> merges, PreTokenizer pre_tokenizer,
                                         std::string_view name) {
   TokenizerBuilder builder;
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -251,13 +253,13 @@ std::unique_ptr<Tokenizer> byte_pair_of(std::span<const std::string> tokens,
            ") is there twice, or not spelled in the characters that stand for bytes.", remedy);
   }
   const int missing = builder.missing_byte();
-  if (missing >= 0 && split == WordSplit::gpt2)
+  if (missing >= 0 && pre_tokenizer == PreTokenizer::gpt2)
     fail(Fault::data, name, ": no token is the byte ", missing, " alone.", remedy);
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const std::string fault = builder.merge(merges[rank]);
     if (!fault.empty()) fail(Fault::data, name, ": merge ", rank, ": ", fault, ".", remedy);
   }
-  return builder.finish(split);
+  return builder.finish(pre_tokenizer);
 }
 
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder) {

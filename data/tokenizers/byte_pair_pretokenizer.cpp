@@ -43,8 +43,8 @@ size_t run_end(std::string_view text, size_t at, Kind kind) {
 
 }  // namespace
 
-size_t byte_pair_word(std::string_view text, size_t at, WordSplit split) {
-  const bool single_digits = split == WordSplit::single_digits;
+size_t byte_pair_word(std::string_view text, size_t at, PreTokenizer pre_tokenizer) {
+  const bool individual_digits = pre_tokenizer == PreTokenizer::individual_digits;
   if (text[at] == '\'') {
     for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
       if (text.substr(at + 1).starts_with(ending)) return at + 1 + ending.size();
@@ -55,18 +55,18 @@ size_t byte_pair_word(std::string_view text, size_t at, WordSplit split) {
   if (text[at] == ' ' && end < text.size()) {  // a blank belongs to the word behind it
     size_t second_end = end;
     const Kind second = next_kind(text, second_end);
-    if (second != Kind::space && !(single_digits && second == Kind::number)) {
+    if (second != Kind::space && !(individual_digits && second == Kind::number)) {
       kind = second;
       end = second_end;
     }
   }
-  if (single_digits && kind == Kind::number) return end;
+  if (individual_digits && kind == Kind::number) return end;
   if (kind != Kind::space) return run_end(text, end, kind);
   size_t last = at;  // start of the last white space character
   while (end < text.size()) {
     size_t next = end;
     const Kind next_character = next_kind(text, next);
-    if (single_digits && next_character == Kind::number) return end;
+    if (individual_digits && next_character == Kind::number) return end;
     if (next_character != Kind::space) break;
     last = end;
     end = next;

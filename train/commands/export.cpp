@@ -32,7 +32,8 @@ void write_model(const Path& folder, Config& config, const std::string& model,
     io::write(folder / one.name, one.bytes);
     if (!one.name.ends_with(".byte_pair")) continue;
     const auto tokenizer = load_tokenizer("byte_pair", one.bytes, one.name);
-    if (byte_pair_lists(*tokenizer).split != WordSplit::gpt2) continue;  // these files cannot say it
+    if (byte_pair_lists(*tokenizer).pre_tokenizer != PreTokenizer::gpt2)
+      continue;  // these files cannot say it
     const BytePairFiles files = byte_pair_files(*tokenizer);
     io::write(folder / "vocab.json", files.vocabulary);
     io::write(folder / "merges.txt", files.merges);

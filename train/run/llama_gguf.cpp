@@ -44,6 +44,9 @@ LlamaSizes sizes_of(const GgufFile& file) {
                  .rope_base = settings.positive("llama.rope.freq_base", 10000)};
   out.kv_heads = settings.count("llama.attention.head_count_kv", out.heads);
   out.head_width = settings.count("llama.attention.key_length", std::max<int64_t>(out.width / out.heads, 1));
+  if (out.layers > max_tensors)
+    fail(Fault::data, file.name(), ": llama.block_count is ", out.layers, ", and a file has at most ",
+         max_tensors, " tensors.");
   settings.demand("llama.attention.value_length", out.head_width, "keys and values are equally wide");
   settings.demand("llama.rope.dimension_count", out.head_width, "a head is rotated as a whole");
   return out;
@@ -130,7 +133,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const GgufFile& file) {
     fail(Fault::data, file.name(), ": tokenizer.ggml.pre is '", shown(words),
          "', and only gpt-2 and smollm can be read: words end elsewhere in others.");
   return byte_pair_of(texts_of(file, "tokenizer.ggml.tokens"), texts_of(file, "tokenizer.ggml.merges"),
-                      words == "smollm" ? WordSplit::single_digits : WordSplit::gpt2, file.name());
+                      words == "smollm" ? PreTokenizer::individual_digits : PreTokenizer::gpt2, file.name());
 }
 
 }  // namespace
@@ -180,6 +183,8 @@ void check_is_llama(const ExportedModel& model) {
            ". Train a model with it, or export the run without --as.");
   };
   demand(model.attention == "softmax", text("attention.decoder = softmax, not ", model.attention));
+  demand(model.tokenizer.kind() == "byte_pair",
+         text("data.tokenizer = byte_pair, and this run's is of the kind ", model.tokenizer.kind()));
   demand(config.activation == Activation::swiglu && config.d_ff > 0, "model.activation = swiglu");
   demand(config.norm == NormPlace::pre, "model.norm = pre");
   demand(config.norm_scale == kernel::NormScale::rms, "model.norm_scale = rms");
@@ -233,7 +238,7 @@ Json metadata_of(const ExportedModel& model, const LlamaSizes& sizes) {
   for (const std::string& token : pairs.tokens)
     kinds.push_back(token.size() > 2 && token.starts_with("<|") && token.ends_with("|>") ? 3 : 1);
   out.set("tokenizer.ggml.model", "gpt2");
-  out.set("tokenizer.ggml.pre", pairs.split == WordSplit::single_digits ? "smollm" : "gpt-2");
+  out.set("tokenizer.ggml.pre", pairs.pre_tokenizer == PreTokenizer::individual_digits ? "smollm" : "gpt-2");
   out.set("tokenizer.ggml.tokens", Json::List(pairs.tokens.begin(), pairs.tokens.end()));
   out.set("tokenizer.ggml.token_type", std::move(kinds));
   out.set("tokenizer.ggml.merges", Json::List(pairs.merges.begin(), pairs.merges.end()));

@@ -20,10 +20,10 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-std::vector<std::string> words_of(std::string_view text, WordSplit split = WordSplit::gpt2) {
+std::vector<std::string> words_of(std::string_view text, PreTokenizer pre_tokenizer = PreTokenizer::gpt2) {
   std::vector<std::string> words;
   for (size_t at = 0; at < text.size();) {
-    const size_t after = byte_pair_word(text, at, split);
+    const size_t after = byte_pair_word(text, at, pre_tokenizer);
     REQUIRE(after > at);
     words.emplace_back(text.substr(at, after - at));
     at = after;
@@ -181,13 +181,13 @@ TEST_CASE("byte pairs: with single digits words end as in the tokenizer of SmolL
       {"it's 5's", {"it", "'s", " ", "5", "'s"}},
       {"\u00BD \u2167 \u0663x", {"\u00BD", " ", "\u2167", " ", "\u0663", "x"}},
   };
-  for (const auto& [text, words] : goldens) CHECK(words_of(text, WordSplit::single_digits) == words);
+  for (const auto& [text, words] : goldens) CHECK(words_of(text, PreTokenizer::individual_digits) == words);
 }
 
 TEST_CASE("byte pairs: tokens and merges in a list make a tokenizer, which keeps its words") {
   const Words tokens{"<|endoftext|>", "a", "b", "\u0120", "1", "ab", "\u0120a", "\u0120ab"},
       merges{"a b", "\u0120 ab"};
-  const auto made = byte_pair_of(tokens, merges, WordSplit::single_digits, "m.gguf");
+  const auto made = byte_pair_of(tokens, merges, PreTokenizer::individual_digits, "m.gguf");
   CHECK(made->encode(" ab 1ab") == Ids{7, 3, 4, 5});
   const std::string with_control = std::string("a\x04") + "ab";  // this byte has no token and is left out
   CHECK(made->encode(with_control) == Ids{1, 5});
@@ -196,12 +196,12 @@ TEST_CASE("byte pairs: tokens and merges in a list make a tokenizer, which keeps
   CHECK(again->encode(" ab 1ab") == Ids{7, 3, 4, 5});
   CHECK(again->save() == made->save());
   CHECK_THROWS_WITH(byte_pair_files(*made), containing("each digit is a word of its own"));
-  CHECK(fault_of([&] { byte_pair_of(tokens, merges, WordSplit::gpt2, "m.gguf"); }) == Fault::data);
-  CHECK_THROWS_WITH(byte_pair_of(tokens, merges, WordSplit::gpt2, "m.gguf"),
+  CHECK(fault_of([&] { byte_pair_of(tokens, merges, PreTokenizer::gpt2, "m.gguf"); }) == Fault::data);
+  CHECK_THROWS_WITH(byte_pair_of(tokens, merges, PreTokenizer::gpt2, "m.gguf"),
                     containing("m.gguf: no token is the byte"));
-  CHECK_THROWS_WITH(byte_pair_of(tokens, Words{"a c"}, WordSplit::single_digits, "m.gguf"),
+  CHECK_THROWS_WITH(byte_pair_of(tokens, Words{"a c"}, PreTokenizer::individual_digits, "m.gguf"),
                     containing("m.gguf: merge 0: 'c' is neither"));
-  CHECK_THROWS_WITH(byte_pair_of(Words{"a", "a"}, {}, WordSplit::single_digits, "m.gguf"),
+  CHECK_THROWS_WITH(byte_pair_of(Words{"a", "a"}, {}, PreTokenizer::individual_digits, "m.gguf"),
                     containing("the token 'a' (id 1) is there twice"));
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("byte pairs: the lists of a tokenizer make it again") {
   const BytePairLists lists = byte_pair_lists(*trained);
   CHECK(static_cast<int64_t>(lists.tokens.size()) == trained->size());
   CHECK(lists.merges.size() + 257 == lists.tokens.size());
-  const auto again = byte_pair_of(lists.tokens, lists.merges, lists.split, "lists");
+  const auto again = byte_pair_of(lists.tokens, lists.merges, lists.pre_tokenizer, "lists");
   CHECK(again->save() == trained->save());
   CHECK(fault_of([] { byte_pair_lists(*make_byte_tokenizer()); }) == Fault::usage);
 }

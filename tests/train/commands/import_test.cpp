@@ -13,44 +13,61 @@
 
 using namespace heed;
 
-TEST_CASE("import: a GPT-2 becomes a run with all that runs can do") {
-  const Shell shell;
-  write_gpt2_folder(shell.scratch / "gpt2");
-  const Result made = shell.run({"import", "gpt2", "--num-examples", "4000", "--eval-batches", "1"});
+namespace {
+
+/// Imports by these words, and does with the run all that runs can do. Import says `said`.
+void check_imported(const Shell& shell, const std::vector<std::string>& words, const std::string& run,
+                    const std::string& said) {
+  const Result made = shell.run(words);
   CAPTURE(made.err);
   REQUIRE(made.code == 0);
-  CHECK_THAT(made.out, containing("runs/gpt2-001: a GPT-2 of") && containing("inspect runs/gpt2-001"));
-  const Result scored = shell.run({"evaluate", "runs/gpt2-001"});
+  CHECK_THAT(made.out, containing(said) && containing("inspect " + run));
+  const Result scored = shell.run({"evaluate", run});
   CAPTURE(scored.err);
   CHECK(scored.code == 0);
   CHECK_THAT(scored.out, containing("perplexity"));
-  CHECK(shell.run({"generate", "runs/gpt2-001", "--prompt", "the moon", "--max-new-tokens", "5"}).code == 0);
-  CHECK_THAT(shell.run({"inspect", "runs/gpt2-001", "the moon", "--terminal"}).out, containing("head"));
-  const Result tuned =
-      shell.run({"train", "--from", "runs/gpt2-001", "--steps", "2", "--name", "tuned", "--quiet"});
+  CHECK(shell.run({"generate", run, "--prompt", "the moon", "--max-new-tokens", "5"}).code == 0);
+  CHECK_THAT(shell.run({"inspect", run, "the moon", "--terminal"}).out, containing("head"));
+  const Result tuned = shell.run({"train", "--from", run, "--steps", "2", "--name", "tuned", "--quiet"});
   CAPTURE(tuned.err);
   CHECK(tuned.code == 0);
   CHECK(list_checkpoints(shell.scratch / "runs/tuned").back() == 2);
-  const Result resumed = shell.run({"resume", "runs/gpt2-001"});
+  const Result resumed = shell.run({"resume", run});
   CHECK(resumed.code != 0);
-  CHECK_THAT(resumed.err, containing("weights alone") && containing("train --from runs/gpt2-001"));
+  CHECK_THAT(resumed.err, containing("weights alone") && containing("train --from " + run));
 }
 
-TEST_CASE("import: a LLaMA in a GGUF file becomes a run with all that runs can do") {
-  const Shell shell;
+/// Imports a small LLaMA as runs/llama-001.
+void import_llama(const Shell& shell) {
   io::write(shell.scratch / "small.gguf", llama_file());
   io::write(shell.scratch / "verse.txt", std::string(4000, 'x') + "the moon and the sea\n");
-  const Result made = shell.run({"import", "small.gguf", "--data", "verse.txt", "--eval-batches", "1"});
-  CAPTURE(made.err);
-  REQUIRE(made.code == 0);
-  CHECK_THAT(made.out, containing("runs/llama-001: a LLaMA of") && containing("inspect runs/llama-001"));
-  CHECK_THAT(shell.run({"evaluate", "runs/llama-001", "--data", "verse.txt"}).out, containing("perplexity"));
-  CHECK(shell.run({"generate", "runs/llama-001", "--prompt", "the moon", "--max-new-tokens", "5"}).code == 0);
-  CHECK_THAT(shell.run({"inspect", "runs/llama-001", "the moon", "--terminal"}).out, containing("head"));
-  const Result tuned =
-      shell.run({"train", "--from", "runs/llama-001", "--steps", "2", "--name", "tuned", "--quiet"});
-  CAPTURE(tuned.err);
-  CHECK(tuned.code == 0);
+  check_imported(shell, {"import", "small.gguf", "--data", "verse.txt", "--eval-batches", "1"},
+                 "runs/llama-001", "runs/llama-001: a LLaMA of");
+}
+
+}  // namespace
+
+TEST_CASE("import: a GPT-2 becomes a run with all that runs can do") {
+  const Shell shell;
+  write_gpt2_folder(shell.scratch / "gpt2");
+  check_imported(shell, {"import", "gpt2", "--num-examples", "4000", "--eval-batches", "1"}, "runs/gpt2-001",
+                 "runs/gpt2-001: a GPT-2 of");
+}
+
+TEST_CASE("import: a LLaMA in a GGUF file becomes such a run, and a damaged file none") {
+  const Shell shell;
+  import_llama(shell);
+  io::write(shell.scratch / "cut.gguf", llama_file().substr(0, 3000));
+  check_refused(shell, {"import", "cut.gguf", "--name", "cut"}, 3, {"cut.gguf is not a GGUF file"});
+  io::write(shell.scratch / "words.txt", "the moon");
+  check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "does not begin with GGUF"});
+  CHECK_FALSE(io::exists(shell.scratch / "runs/cut"));
+  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a GGUF file"});
+}
+
+TEST_CASE("export: a LLaMA is written as a GGUF file, from which the same weights are imported") {
+  const Shell shell;
+  import_llama(shell);
   const Result written = shell.run({"export", "runs/llama-001", "--as", "gguf", "--out", "again.gguf"});
   CAPTURE(written.err);
   REQUIRE(written.code == 0);
@@ -64,12 +81,6 @@ TEST_CASE("import: a LLaMA in a GGUF file becomes a run with all that runs can d
   check_refused(shell, {"export", "runs/llama-001", "--as", "onnx", "--out", "x"}, 2,
                 {"--as onnx", "must be gguf"});
   check_refused(shell, {"export", "lm", "--as", "gguf", "--out", "x"}, 2, {"--as is for runs"});
-  io::write(shell.scratch / "cut.gguf", llama_file().substr(0, 3000));
-  check_refused(shell, {"import", "cut.gguf", "--name", "cut"}, 3, {"cut.gguf is not a GGUF file"});
-  io::write(shell.scratch / "words.txt", "the moon");
-  check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "does not begin with GGUF"});
-  CHECK_FALSE(io::exists(shell.scratch / "runs/cut"));
-  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a GGUF file"});
 }
 
 TEST_CASE("import: a file given to evaluate is its test as a whole, with --data or --test-path") {

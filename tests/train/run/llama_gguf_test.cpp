@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "heed/attention/variant.h"
+#include "heed/core/random.h"
+#include "heed/data/tokenizers/vocabulary.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/llama_file.h"
@@ -107,6 +109,13 @@ TEST_CASE("llama: what GGUF's llama does not have is refused by its setting") {
   };
   const auto same = [](TransformerConfig&) {};
   refused("attention.decoder = softmax, not fastmax", "fastmax", same);
+  const auto letters = make_byte_tokenizer();
+  const ExportedModel other{.name = "m",
+                            .config = small_llama(),
+                            .attention = "softmax",
+                            .weights = weights,
+                            .tokenizer = *letters};
+  CHECK_THROWS_WITH(encode_llama(other), containing("data.tokenizer = byte_pair"));
   refused("model.activation = swiglu", "softmax", [](auto& c) { c.activation = Activation::gelu; });
   refused("model.norm_scale = rms", "softmax", [](auto& c) { c.norm_scale = kernel::NormScale::variance; });
   refused("model.norm = pre", "softmax", [](auto& c) { c.norm = NormPlace::post; });
@@ -136,6 +145,13 @@ TEST_CASE("llama: what cannot be read is refused by its key or tensor") {
                       "llama.rope.dimension_count is 4, and only 8 can be read");
   check_llama_refused(with([](GgufBytes& g) { g.whole("llama.expert_count", 8); }),
                       "llama.expert_count is 8");
+  GgufBytes many;
+  many.word("general.architecture", "llama")
+      .whole("llama.block_count", 1 << 24)
+      .whole("llama.embedding_length", 16);
+  many.whole("llama.feed_forward_length", 24).whole("llama.attention.head_count", 4);
+  many.whole("llama.context_length", 24).floats("token_embd.weight", {31, 16}, std::vector<float>(31 * 16));
+  check_llama_refused(many, "llama.block_count is 16777216, and a file has at most 32768 tensors");
   check_llama_refused(llama_metadata(), "there is no table token_embd.weight");
   GgufBytes part = llama_metadata();
   part.floats("token_embd.weight", {31, 16}, std::vector<float>(31 * 16));
@@ -148,6 +164,25 @@ TEST_CASE("llama: what cannot be read is refused by its key or tensor") {
   GgufBytes other;
   other.word("general.architecture", "falcon");
   check_llama_refused(other, "general.architecture is \"falcon\", and only \"llama\" can be read");
+}
+
+TEST_CASE("llama: five thousand damaged files are converted or refused, nothing else") {
+  const std::string good = llama_file();
+  const auto header = static_cast<int64_t>(good.find("token_embd.weight")) + 2000;  // numbers follow
+  Rng rng(1);
+  int64_t refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string bytes = good;
+    for (int64_t changes = 1 + rng.below(3); changes > 0; --changes)
+      bytes[static_cast<size_t>(rng.below(header))] = static_cast<char>(rng.below(256));
+    try {
+      (void)llama_model(GgufFile::parse(bytes, "m.gguf"));
+    } catch (const Error& error) {
+      ++refused;
+      if (error.fault() != Fault::data && error.fault() != Fault::numeric) FAIL_CHECK(error.what());
+    }
+  }
+  CHECK(refused > 1000);
 }
 
 }  // namespace heed
