@@ -191,10 +191,10 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     // rows.
     const bool is_short = width <= short_width;
     const int64_t max_parts = ceil_div(rows, is_short ? 2 * block_warps : 32);
-    const int64_t most = max_partial_sums(width);
-    const int64_t rows_per_part = ceil_div(rows, std::min(std::max<int64_t>(max_parts, 1), most));
+    const int64_t max_count = max_partial_sums(width);
+    const int64_t rows_per_part = ceil_div(rows, std::min(std::max<int64_t>(max_parts, 1), max_count));
     const int64_t count =
-        is_short ? std::min(max_parts, most) : (rows_per_part > 0 ? ceil_div(rows, rows_per_part) : 0);
+        is_short ? std::min(max_parts, max_count) : (rows_per_part > 0 ? ceil_div(rows, rows_per_part) : 0);
     const Tensor parts = empty_like(t.gain, Shape{std::max<int64_t>(count, 1), 2, width});
     T* sums = parts.data<T>();
     if (is_short) {

@@ -106,8 +106,7 @@ __global__ void __launch_bounds__(cuda::block)
     read_row(in.branch + row * width, width, branch);
     for (int j = 0; j < per_lane; ++j) {
       const int i = lane() + j * lanes, number = r * blocks + i / DropoutBits::block;
-      const uint32_t mask =
-          __shfl_sync(cuda::all_lanes, masks[masks_per_lane * j / lanes], number % lanes);
+      const uint32_t mask = __shfl_sync(cuda::all_lanes, masks[masks_per_lane * j / lanes], number % lanes);
       const S sum = value[j] + (((mask >> (i % DropoutBits::block)) & 1U) != 0 ? branch[j] * scale : T(0));
       if (i < width) in.sum[row * width + i] = sum;
       value[j] = T(sum);
