@@ -5,7 +5,7 @@
 #   lra          steps of ListOps and Image beside PyTorch, eager and compiled
 #   gpt2, shakespeare, translate     the same of GPT-2 124M, of nanoGPT's Shakespeare and of translate-conti
 #   sanitize     compute-sanitizer over kernels in small shapes: racecheck, then memcheck
-#   trainings    the trainings of trainings.txt, several at once; those of the archive HEED_TRAININGS are continued
+#   trainings    the trainings of trainings.txt (or of the file HEED_QUEUE), several at once; those of the archive HEED_TRAININGS are continued
 #   tests        all fast tests, 75 cases a process
 #   bench        limits, products and ops of the GPU
 # Each part takes at most HEED_SECONDS (140). Results are added to files in OUT (build/device) as they come; a part that is stopped, by SIGTERM
@@ -14,7 +14,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 here=tests/device
-known='kernels attention lra gpt2 shakespeare translate sanitize trainings tests bench'
+known='kernels attention lra listops gpt2 shakespeare translate sanitize trainings tests bench'
 for part in "$@"; do
   [[ " $known " == *" $part "* ]] || { echo "run.sh: '$part' is no part. There are: $known" >&2 && exit 2; }
 done
@@ -74,6 +74,7 @@ else
 fi
 few=(--set data.num_examples=2000 --set data.validation=64 --set data.test_size=64)
 gpu=(--device cuda --precision bf16)
+at_once=$(($(nproc) / 2 + 1))
 
 # speed WORD...: these rows beside PyTorch. No turn is begun in the last fifth, so that the last one ends.
 speed() {
@@ -86,7 +87,7 @@ kernels() { # ROW WORD...: before and after in turn
   to=$out/kernels.jsonl stage "kernels: $1" "$heed" bench kernels "$@" "${gpu[@]}" --json
 }
 
-# The trainings of trainings.txt in order, the runs of a line at once. Where a line ends early, the next one begins.
+# The trainings of trainings.txt (HEED_QUEUE) in order, the runs of a line at once. Where a line ends early, the next one begins.
 train_queue() {
   local line
   mkdir -p "$work/runs"
@@ -94,8 +95,8 @@ train_queue() {
   while read -r -u 3 line; do
     [[ -n $line && $line != '#'* && $((ends - SECONDS)) -gt 20 ]] || continue
     # shellcheck disable=SC2086
-    stage "train: $line" "$heed" $line "${gpu[@]}" "${sizes[@]}" --out "$work/runs" --jobs auto --budget $((ends - SECONDS - 10))s
-  done 3<"$here/trainings.txt"
+    stage "train: $line" "$heed" $line --device cuda "${sizes[@]}" --out "$work/runs" --jobs auto --budget $((ends - SECONDS - 10))s
+  done 3<"${HEED_QUEUE:-$here/trainings.txt}"
 }
 
 # What was trained, checkpoints too where they are small enough to come back.
@@ -119,13 +120,13 @@ for part in "$@"; do
       speed listops
       ends=$finish
       speed image ;;
-    attention | gpt2 | shakespeare | translate) speed "$part" ;;
+    attention | listops | gpt2 | shakespeare | translate) speed "$part" ;;
     sanitize)
       if command -v compute-sanitizer >/dev/null; then
         finish=$ends tools=2
         for tool in racecheck memcheck; do
           ends=$((SECONDS + (finish - SECONDS) / tools--))
-          stage "$tool" bash $here/run_groups.sh 4 4 "$out/$tool.txt" "$programs/core_tests" "$sanitized" compute-sanitizer --tool $tool --error-exitcode 9
+          stage "$tool" bash $here/run_groups.sh 4 "$at_once" "$out/$tool.txt" "$programs/core_tests" "$sanitized" compute-sanitizer --tool $tool --error-exitcode 9
         done
       else
         echo "sanitize: there is no compute-sanitizer here" | tee -a "$out/stages.txt"
@@ -133,7 +134,7 @@ for part in "$@"; do
     trainings) train_queue ;;
     tests)
       for suite in "${suites[@]}"; do
-        stage "${suite}_tests" bash $here/run_groups.sh 75 4 "$out/tests.txt" "$programs/${suite}_tests" "$cases"
+        stage "${suite}_tests" bash $here/run_groups.sh 75 "$at_once" "$out/tests.txt" "$programs/${suite}_tests" "$cases"
       done ;;
     bench)
       for what in limits gemm ops; do

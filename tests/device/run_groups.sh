@@ -8,11 +8,14 @@ if [[ $1 == --group ]]; then # REPORT PROGRAM FILE [UNDER...]: one of them
   shift 4
   # In the foreground: what ends this script ends the group, too.
   timeout --foreground -k 5 "${HEED_GROUP_SECONDS:-100}" "$@" "$program" --input-file "$cases" --durations yes >"$cases.said" 2>&1 || code=$?
+  ! grep -q '^Invalid Filter' "$cases.said" || code=2 # cases that were not run
   name="$(basename "$program") $(basename "$cases")"
   if [[ $code == 0 ]]; then
     echo "$name: ok, $((SECONDS - began)) s" >>"$report"
   else
-    { echo "$name: code $code after $((SECONDS - began)) s; its last words:" && tail -n 40 "$cases.said"; } >>"$report"
+    { echo "$name: code $code after $((SECONDS - began)) s; its failures and last words:" &&
+      grep -B 12 -A 4 -E 'FAILED|fatal error' "$cases.said" | head -n 200
+      tail -n 12 "$cases.said"; } >>"$report"
   fi
   exit $((code != 0))
 fi
@@ -24,6 +27,7 @@ trap 'rm -rf "$folder"' EXIT
 "$program" "$cases" --list-test-names-only >"$folder/names" 2>/dev/null # of version 2, whose exit code is their number
 [[ -s $folder/names ]] || "$program" "$cases" --list-tests --verbosity quiet >"$folder/names"
 [[ -s $folder/names ]] || { echo "$(basename "$program"): no case matches $cases" | tee -a "$report" && exit 1; }
+sed -i 's/[\\,[]/\\&/g' "$folder/names" # Catch2 takes commas and brackets for its own
 split --numeric-suffixes=1 --suffix-length=3 -l "$size" "$folder/names" "$folder/group_"
 printf '%s\0' "$folder"/group_??? | xargs -0 -P "$jobs" -I{} bash "$0" --group "$report" "$program" {} "$@"
 exit $(($? != 0))

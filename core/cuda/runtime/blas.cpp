@@ -15,8 +15,8 @@ namespace {
 #if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 
 BlasTable open_table() {
-  return {cublasCreate_v2, cublasSetStream_v2,         cublasSetWorkspace_v2, cublasGetVersion_v2,
-          cublasGemmEx,    cublasGemmStridedBatchedEx, cublasGemmBatchedEx};
+  return {cublasCreate_v2,     cublasSetStream_v2, cublasSetWorkspace_v2,      cublasSetMathMode,
+          cublasGetVersion_v2, cublasGemmEx,       cublasGemmStridedBatchedEx, cublasGemmBatchedEx};
 }
 
 #else
@@ -40,6 +40,7 @@ BlasTable open_table() {
   find(library, "cublasCreate_v2", table.create);
   find(library, "cublasSetStream_v2", table.set_stream);
   find(library, "cublasSetWorkspace_v2", table.set_workspace);
+  find(library, "cublasSetMathMode", table.set_math_mode);
   find(library, "cublasGetVersion_v2", table.version);
   find(library, "cublasGemmEx", table.gemm_one);
   find(library, "cublasGemmStridedBatchedEx", table.gemm);
@@ -119,6 +120,9 @@ cublasHandle_t blas_handle() {
   if (thread_handle == nullptr) {
     auto new_handle = std::make_unique<Handle>();
     check(blas_table().create(&new_handle->handle), "opening cuBLAS");
+    // Else kernels that split a long k add partial sums in the type of the result, bf16.
+    check(blas_table().set_math_mode(new_handle->handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+          "choosing how products are summed");
     new_handle->workspace = std::make_unique<Storage>(workspace_bytes, Device::cuda);
     thread_handle = new_handle.release();
   }

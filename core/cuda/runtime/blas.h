@@ -27,6 +27,7 @@ struct BlasTable {
   cublasStatus_t (*create)(cublasHandle_t*);
   cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*set_workspace)(cublasHandle_t, void*, size_t);
+  cublasStatus_t (*set_math_mode)(cublasHandle_t, cublasMath_t);
   cublasStatus_t (*version)(cublasHandle_t, int*);
   OneGemm* gemm_one;        ///< one product: the only form with split-k kernels
   Gemm* gemm;               ///< a batch of matrices at equal distances
