@@ -297,8 +297,7 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
   for (const TensorBytes& tensor : tensors) {
     Item item{.tensor = &tensor, .dtype = {}, .width = 0};
     for (const auto& [theirs, ours] : dtypes) {
-      if (tensor.dtype == theirs || tensor.dtype == ours)
-        item.dtype = theirs, item.width = item_bytes(ours);
+      if (tensor.dtype == theirs || tensor.dtype == ours) item.dtype = theirs, item.width = item_bytes(ours);
     }
     if (item.width == 0)
       fail("safetensors: tensor '", tensor.name, "' has the unknown dtype '", tensor.dtype, "'");

@@ -18,9 +18,9 @@ inline constexpr int64_t max_tensors = 32'768;
 
 /// A tensor to be written; the caller owns its bytes.
 struct TensorBytes {
-  std::string name;   ///< 1 to 256 printable bytes
-  std::string dtype;  ///< "F32", "F64", "BF16", "F16", "I32", "I64" or "U8"; or "f32" and so on
-  std::vector<int64_t> shape;        ///< at most 8 extents
+  std::string name;            ///< 1 to 256 printable bytes
+  std::string dtype;           ///< "F32", "F64", "BF16", "F16", "I32", "I64" or "U8"; or "f32" and so on
+  std::vector<int64_t> shape;  ///< at most 8 extents
   std::span<const std::byte> bytes;  ///< the elements, row-major and little-endian
 };
 

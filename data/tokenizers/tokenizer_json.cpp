@@ -61,16 +61,19 @@ class TokenizerJson {
   PreTokenizer pre_tokenizer() const {
     const Json* found = json_.find("pre_tokenizer");
     if (found != nullptr && is_byte_level(*found)) return PreTokenizer::gpt2;
-    const Json* parts = found != nullptr && type_of(*found) == "Sequence" ? found->find("pretokenizers") : nullptr;
+    const Json* parts =
+        found != nullptr && type_of(*found) == "Sequence" ? found->find("pretokenizers") : nullptr;
     if (parts != nullptr && parts->is_list() && parts->list().size() == 2) {
       const Json& digits = parts->list()[0];
       const bool alone = type_of(digits) == "Digits" && digits.find("individual_digits") != nullptr &&
                          digits.at("individual_digits").dump() == "true";
       if (alone && is_byte_level(parts->list()[1])) return PreTokenizer::individual_digits;
     }
-    fail(Fault::data, name_, ": its pre_tokenizer is ", found == nullptr ? "missing" : shown(found->dump(), 120),
-         ", and only ByteLevel without a blank before the text can be read, alone or after Digits one by one.",
-         remedy);
+    fail(
+        Fault::data, name_, ": its pre_tokenizer is ",
+        found == nullptr ? "missing" : shown(found->dump(), 120),
+        ", and only ByteLevel without a blank before the text can be read, alone or after Digits one by one.",
+        remedy);
   }
 
   /// The tokens by id, in GPT-2's spelling: the model's, and those that were added.
@@ -84,7 +87,8 @@ class TokenizerJson {
       for (const Json& one : added->list()) {
         const Json* content = one.is_object() ? one.find("content") : nullptr;
         const Json* id = one.is_object() ? one.find("id") : nullptr;
-        demand(content != nullptr && content->is_text() && id != nullptr, "an added token has no content or id");
+        demand(content != nullptr && content->is_text() && id != nullptr,
+               "an added token has no content or id");
         const Json* special = one.find("special");
         demand(special != nullptr && special->dump() == "true",
                text("the added token '", shown(content->text()), "' is not special, so texts are cut at it"));
@@ -104,7 +108,8 @@ class TokenizerJson {
     demand(found != nullptr && found->is_list(), "its model has no merges");
     std::vector<std::string> out;
     for (const Json& one : found->list()) {
-      const bool is_pair = one.is_list() && one.list().size() == 2 && one.list()[0].is_text() && one.list()[1].is_text();
+      const bool is_pair =
+          one.is_list() && one.list().size() == 2 && one.list()[0].is_text() && one.list()[1].is_text();
       demand(one.is_text() || is_pair, text("merge ", out.size(), " is no pair of tokens"));
       out.push_back(is_pair ? one.list()[0].text() + " " + one.list()[1].text() : one.text());
     }
@@ -142,7 +147,8 @@ std::string tokenizer_json(const Tokenizer& tokenizer) {
   Json words = byte_level(false);
   if (lists.pre_tokenizer == PreTokenizer::individual_digits) {
     Json digits = Json::object({{"type", "Digits"}, {"individual_digits", true}});
-    words = Json::object({{"type", "Sequence"}, {"pretokenizers", Json::List{std::move(digits), std::move(words)}}});
+    words = Json::object(
+        {{"type", "Sequence"}, {"pretokenizers", Json::List{std::move(digits), std::move(words)}}});
   }
   Json model = Json::object({{"type", "BPE"},
                              {"dropout", Json()},

@@ -75,7 +75,8 @@ ImportedModel llama_model(const GgufFile& file) {
          " tokens, and token_embd.weight ", sizes.vocabulary, " rows.");
   out.settings = llama_settings(sizes, PositionKind::rope_interleaved);
   TensorConversion conversion(file, "a LLaMA without biases, experts and scaled positions");
-  for (const LlamaTensor& one : llama_tensors(sizes)) conversion.put(one.heed, conversion.take(one.gguf, one.shape));
+  for (const LlamaTensor& one : llama_tensors(sizes))
+    conversion.put(one.heed, conversion.take(one.gguf, one.shape));
   out.weights = conversion.encode();
   return out;
 }

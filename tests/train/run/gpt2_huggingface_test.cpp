@@ -1,5 +1,5 @@
 // tests train/run/gpt2_weights.h
-#include "heed/train/run/gpt2_weights.h"
+#include "heed/train/run/gpt2_huggingface.h"
 
 #include <cstring>
 
