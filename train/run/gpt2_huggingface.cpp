@@ -174,7 +174,7 @@ Gpt2Config sizes_of(const ExportedModel& model) {
           .hidden = config.d_ff,
           .norm_epsilon = config.norm_epsilon,
           .dropout = config.dropout,
-          .attention_dropout = config.attention_dropout.value_or(config.dropout)};
+          .attention_dropout = config.dropout_of_weights()};
 }
 
 Json config_of(const Gpt2Config& sizes, const ExportedModel& model, bool tied) {
@@ -189,7 +189,7 @@ Json config_of(const Gpt2Config& sizes, const ExportedModel& model, bool tied) {
                            {"n_inner", sizes.hidden},
                            {"layer_norm_epsilon", sizes.norm_epsilon},
                            {"resid_pdrop", sizes.dropout},
-                           {"embd_pdrop", model.config.embedding_dropout.value_or(sizes.dropout)},
+                           {"embd_pdrop", model.config.dropout_of_embeddings()},
                            {"attn_pdrop", sizes.attention_dropout},
                            {"tie_word_embeddings", tied},
                            {"torch_dtype", "float32"}});

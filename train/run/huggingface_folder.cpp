@@ -14,6 +14,8 @@ namespace {
 constexpr const char* settings_file = "config.json";
 constexpr const char* weights_file = "model.safetensors";
 constexpr const char* tokenizer_file = "tokenizer.json";
+constexpr const char* vocabulary_file = "vocab.json";
+constexpr const char* merges_file = "merges.txt";
 
 /// Fails unless the folder has the files that are read.
 void check_folder(const Path& folder) {
@@ -23,12 +25,10 @@ void check_folder(const Path& folder) {
   for (const char* name : {settings_file, weights_file}) {
     if (!has(name)) miss(name);
   }
-  if (!has(tokenizer_file)) {
-    for (const char* name : {"vocab.json", "merges.txt"}) {
-      if (!has(name)) miss(name);
-    }
-  }
-  for (const char* name : {settings_file, weights_file, tokenizer_file, "vocab.json", "merges.txt"}) {
+  const bool has_vocabulary = has(vocabulary_file), has_merges = has(merges_file);
+  if (!has(tokenizer_file) && !(has_vocabulary && has_merges))
+    miss(has_vocabulary ? merges_file : has_merges ? vocabulary_file : tokenizer_file);
+  for (const char* name : {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file}) {
     if (has(name)) io::size(folder / name);  // refuses a pipe, which reading would wait for
   }
   if (missing.empty()) return;
@@ -38,14 +38,14 @@ void check_folder(const Path& folder) {
   if (has("model.safetensors.index.json"))
     advice += ", with max_shard_size='100GB', so that its weights are one file";
   else if (has("pytorch_model.bin"))
-    advice += "; pytorch_model.bin is not read, since it is a program";
+    advice += ", with safe_serialization=True: pytorch_model.bin is a program, which is not run";
   fail(Fault::file, "import: ", shown(folder.string()), " lacks ", missing, ". ", advice, ".");
 }
 
 std::unique_ptr<Tokenizer> tokenizer_of(const Path& folder, bool prefers_two_files) {
-  const bool has_two = io::exists(folder / "vocab.json") && io::exists(folder / "merges.txt");
+  const bool has_two = io::exists(folder / vocabulary_file) && io::exists(folder / merges_file);
   if (has_two && (prefers_two_files || !io::exists(folder / tokenizer_file)))
-    return read_byte_pair(folder / "vocab.json", folder / "merges.txt");
+    return read_byte_pair(folder / vocabulary_file, folder / merges_file);
   return read_tokenizer_json(folder / tokenizer_file);
 }
 
@@ -111,10 +111,16 @@ std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
     config = std::move(made.config);
     weights = std::move(made.weights);
   }
-  return {{settings_file, config.dump(2) + "\n"},
-          {weights_file, std::move(weights)},
-          {tokenizer_file, tokenizer_json(model.tokenizer)},
-          {"tokenizer_config.json", tokenizer_config(model).dump(2) + "\n"}};
+  std::vector<NamedBytes> out{{settings_file, config.dump(2) + "\n"},
+                              {weights_file, std::move(weights)},
+                              {tokenizer_file, tokenizer_json(model.tokenizer)},
+                              {"tokenizer_config.json", tokenizer_config(model).dump(2) + "\n"}};
+  if (byte_pair_lists(model.tokenizer).pre_tokenizer == PreTokenizer::gpt2) {  // these files cannot say others
+    BytePairFiles files = byte_pair_files(model.tokenizer);
+    out.push_back({vocabulary_file, std::move(files.vocabulary)});
+    out.push_back({merges_file, std::move(files.merges)});
+  }
+  return out;
 }
 
 }  // namespace heed

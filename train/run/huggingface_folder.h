@@ -16,8 +16,8 @@ namespace heed {
 ImportedModel read_huggingface_folder(const Path& folder);
 
 /// The files of a model with rotary positions as a LLaMA, of any other as a GPT-2: config.json,
-/// model.safetensors, tokenizer.json and tokenizer_config.json. Fault::usage that names the first setting
-/// that the other side does not have.
+/// model.safetensors, tokenizer.json and tokenizer_config.json, and vocab.json and merges.txt where words end
+/// as in GPT-2. Fault::usage that names the first setting that the other side does not have.
 std::vector<NamedBytes> huggingface_files(const ExportedModel& model);
 
 }  // namespace heed

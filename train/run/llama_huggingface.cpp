@@ -32,7 +32,7 @@ LlamaSizes parse_llama_config(const Json& json, const std::string& name) {
   const std::string place = is_nested ? name + ": rope_parameters" : name;
   const ModelSettings positions(is_nested ? *nested : json, place);
   if (is_nested) positions.demand("rope_type", "default", "positions are not scaled");
-  out.rope_base = positions.positive("rope_theta", 10000);
+  out.rope_base = positions.positive("rope_theta", members.positive("rope_theta", 10000));
   const Json* scaling = json.find("rope_scaling");
   if (scaling != nullptr && !scaling->is_null()) {
     const std::string where = name + ": rope_scaling";
