@@ -11,8 +11,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_file_bytes = int64_t{64} << 20;
-constexpr std::string_view remedy = " Give a tokenizer.json of byte pairs, as of GPT-2 or SmolLM.";
+constexpr int64_t max_tokenizer_json_bytes = int64_t{64} << 20;
+constexpr std::string_view json_remedy = " Give a tokenizer.json of byte pairs, as of GPT-2 or SmolLM.";
 
 /// True where the member is missing or null, or is `value`.
 bool is_unset_or(const Json& json, const char* key, const Json& value) {
@@ -24,7 +24,8 @@ bool is_unset_or(const Json& json, const char* key, const Json& value) {
 class TokenizerJson {
  public:
   explicit TokenizerJson(const Path& path)
-      : name_(path.string()), json_(parse_json(io::read_regular_text(path, max_file_bytes), name_)) {}
+      : name_(path.string()),
+        json_(parse_json(io::read_regular_text(path, max_tokenizer_json_bytes), name_)) {}
 
   std::unique_ptr<Tokenizer> read() const {
     demand(json_.is_object(), "it is no object");
@@ -46,7 +47,7 @@ class TokenizerJson {
  private:
   /// Fails unless `holds`.
   void demand(bool holds, const std::string& why) const {
-    if (!holds) fail(Fault::data, name_, ": ", why, ".", remedy);
+    if (!holds) fail(Fault::data, name_, ": ", why, ".", json_remedy);
   }
   static std::string type_of(const Json& json) {
     const Json* type = json.is_object() ? json.find("type") : nullptr;
@@ -73,7 +74,7 @@ class TokenizerJson {
         Fault::data, name_, ": its pre_tokenizer is ",
         found == nullptr ? "missing" : shown(found->dump(), 120),
         ", and only ByteLevel without a blank before the text can be read, alone or after Digits one by one.",
-        remedy);
+        json_remedy);
   }
 
   /// The tokens by id, in GPT-2's spelling: the model's, and those that were added.
@@ -99,7 +100,7 @@ class TokenizerJson {
         if (known == nullptr) all.append(spelled, *id);
       }
     }
-    return detail::tokens_by_id(all.members(), name_, remedy);
+    return detail::tokens_by_id(all.members(), name_, json_remedy);
   }
 
   /// The merges by rank, each "left right"; newer files have lists of both.

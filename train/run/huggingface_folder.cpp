@@ -115,7 +115,8 @@ std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
                               {weights_file, std::move(weights)},
                               {tokenizer_file, tokenizer_json(model.tokenizer)},
                               {"tokenizer_config.json", tokenizer_config(model).dump(2) + "\n"}};
-  if (byte_pair_lists(model.tokenizer).pre_tokenizer == PreTokenizer::gpt2) {  // these files cannot say others
+  if (byte_pair_lists(model.tokenizer).pre_tokenizer ==
+      PreTokenizer::gpt2) {  // these files cannot say others
     BytePairFiles files = byte_pair_files(model.tokenizer);
     out.push_back({vocabulary_file, std::move(files.vocabulary)});
     out.push_back({merges_file, std::move(files.merges)});

@@ -26,7 +26,8 @@ std::unique_ptr<Tokenizer> tokenizer_of_json(const std::string& bytes) {
 /// A tokenizer.json of few tokens, as Hugging Face's tokenizers write it, with this change.
 std::string small_json(const std::function<void(Json& json, Json& model)>& change) {
   Json vocabulary = Json::object({{"a", 0}, {"b", 1}, {"ab", 2}, {"1", 3}});
-  Json model = Json::object({{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", Json::List{"a b"}}});
+  Json model =
+      Json::object({{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", Json::List{"a b"}}});
   Json words = parse_json(
       R"({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
           {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}]})",
@@ -88,7 +89,7 @@ TEST_CASE("tokenizer.json: special tokens may be in the vocabulary, or be added 
 TEST_CASE("tokenizer.json: what is no byte pairs is refused by its reason") {
   const Scratch scratch;
   const auto refused = [&](const std::string& reason,
-                           const std::function<void(Json& json, Json& model)>& change) {
+                           const std::function<void(Json & json, Json & model)>& change) {
     INFO(reason);
     const Path file = scratch.file("tokenizer.json", small_json(change));
     CHECK_THAT(refusal(Fault::data, [&] { read_tokenizer_json(file); }),
@@ -107,10 +108,12 @@ TEST_CASE("tokenizer.json: what is no byte pairs is refused by its reason") {
   refused("merge 0 is no pair", [](Json&, Json& model) { model.set("merges", Json::List{7}); });
   refused("merge 0: ", [](Json&, Json& model) { model.set("merges", Json::List{"a z"}); });
   refused("the id of ", [](Json&, Json& model) { model.set("vocab", Json::object({{"a", 1}})); });
-  refused("it has a normalizer",
-          [](Json& json, Json&) { json.set("normalizer", Json::object({{"type", "NFC"}})); });
-  refused("its post_processor adds tokens",
-          [](Json& json, Json&) { json.set("post_processor", Json::object({{"type", "TemplateProcessing"}})); });
+  refused("it has a normalizer", [](Json& json, Json&) {
+    json.set("normalizer", Json::object({{"type", "NFC"}}));
+  });
+  refused("its post_processor adds tokens", [](Json& json, Json&) {
+    json.set("post_processor", Json::object({{"type", "TemplateProcessing"}}));
+  });
   refused("its pre_tokenizer is null", [](Json& json, Json&) { json.set("pre_tokenizer", Json()); });
   refused("its pre_tokenizer is {\"type\": \"ByteLevel\"",
           [&](Json& json, Json&) { json.set("pre_tokenizer", bytes); });
@@ -121,15 +124,14 @@ TEST_CASE("tokenizer.json: what is no byte pairs is refused by its reason") {
   refused("has no content or id", [](Json& json, Json&) {
     json.set("added_tokens", Json::List{Json::object({{"id", 4}})});
   });
-  refused("the added token 'ba' is not special", [](Json& json, Json&) {
-    json.set("added_tokens", Json::List{added_token("ba", 4, false)});
-  });
-  refused("the added token 'ab' has two ids", [](Json& json, Json&) {
-    json.set("added_tokens", Json::List{added_token("ab", 4, true)});
-  });
+  refused("the added token 'ba' is not special",
+          [](Json& json, Json&) { json.set("added_tokens", Json::List{added_token("ba", 4, false)}); });
+  refused("the added token 'ab' has two ids",
+          [](Json& json, Json&) { json.set("added_tokens", Json::List{added_token("ab", 4, true)}); });
   refused("the id of '<pad>' is 9",
           [](Json& json, Json&) { json.set("added_tokens", Json::List{added_token("<pad>", 9, true)}); });
-  CHECK_THROWS_WITH(read_tokenizer_json(scratch.file("tokenizer.json", "[1]")), containing("it is no object"));
+  CHECK_THROWS_WITH(read_tokenizer_json(scratch.file("tokenizer.json", "[1]")),
+                    containing("it is no object"));
 }
 
 }  // namespace heed

@@ -8,8 +8,6 @@
 #include "heed/data/synthetic/language_model_text.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/vocabulary.h"
-#include "heed/data/synthetic/language_model_text.h"
-#include "heed/data/tokenizers/byte_pair.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/gpt2_folder.h"
@@ -166,11 +164,8 @@ TEST_CASE("gpt2: a model that is exported and read has the same weights, bit for
     TransformerConfig config = small_gpt2(tie);
     config.dropout = 0.25;
     config.attention_dropout = 0.125;
-    const Gpt2Files files = encode_gpt2({.name = "m",
-                                         .config = config,
-                                         .attention = "softmax",
-                                         .weights = own,
-                                         .tokenizer = *tokenizer});
+    const Gpt2Files files = encode_gpt2(
+        {.name = "m", .config = config, .attention = "softmax", .weights = own, .tokenizer = *tokenizer});
     CHECK(files.config.at("eos_token_id").integer() == tokenizer->end());
     CHECK(files.config.at("tie_word_embeddings").boolean() == (tie == Tie::output));
     const SafeTensors written = SafeTensors::parse(files.weights, "m.safetensors");
@@ -198,11 +193,8 @@ TEST_CASE("gpt2: what GPT-2 does not have is refused by its setting") {
   const SafeTensors weights = gpt2_checkpoint(Tie::output, tokenizer->size());
   const auto refused = [&](const std::string& reason, const std::string& attention, const Tokenizer& tokens,
                            const std::function<void(TransformerConfig&)>& change) {
-    ExportedModel model{.name = "m",
-                        .config = small_gpt2(),
-                        .attention = attention,
-                        .weights = weights,
-                        .tokenizer = tokens};
+    ExportedModel model{
+        .name = "m", .config = small_gpt2(), .attention = attention, .weights = weights, .tokenizer = tokens};
     change(model.config);
     INFO(reason);
     CHECK(fault_of([&] { encode_gpt2(model); }) == Fault::usage);

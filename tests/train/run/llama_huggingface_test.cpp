@@ -114,7 +114,8 @@ TEST_CASE("llama folder: tensors of 16 bits become f32, and superfluous ones are
     for (const TensorEntry& entry : own.entries()) {
       const std::vector<float> wanted = own.floats(entry), made = read.floats(read.at(entry.name));
       for (size_t i = 0; i < wanted.size(); ++i)
-        gap = std::max(gap, static_cast<double>(std::abs(made[i] - wanted[i]) / (std::abs(wanted[i]) + 0.1F)));
+        gap =
+            std::max(gap, static_cast<double>(std::abs(made[i] - wanted[i]) / (std::abs(wanted[i]) + 0.1F)));
     }
     return gap;
   };
@@ -130,7 +131,8 @@ TEST_CASE("llama folder: tensors of 16 bits become f32, and superfluous ones are
   const TensorEntry& table = plain.at("model.embed_tokens.weight");
   more.push_back({"lm_head.weight", "F32", table.shape, plain.bytes(table)});
   const std::vector<float> angles{1, 0.01F};
-  more.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {2}, std::as_bytes(std::span(angles))});
+  more.push_back(
+      {"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {2}, std::as_bytes(std::span(angles))});
   CHECK(folder_weights({files.config, encode_safetensors(more)}) == folder_weights(files));
 }
 
@@ -144,8 +146,8 @@ TEST_CASE("llama folder: a weights file that does not fit is refused by its tens
     CHECK_THROWS_WITH(folder_weights(other), containing("m.safetensors: ") && containing(reason));
   };
   refused("tensor model.layers.2.input_layernorm.weight is missing", "num_hidden_layers", 3);
-  refused("tensor model.layers.1.input_layernorm.weight and 8 others are none of a LLaMA", "num_hidden_layers",
-          1);
+  refused("tensor model.layers.1.input_layernorm.weight and 8 others are none of a LLaMA",
+          "num_hidden_layers", 1);
   refused("mlp.gate_proj.weight has shape [24, 16]", "intermediate_size", 20);
   refused("k_proj.weight has shape [8, 16]", "num_key_value_heads", 4);
   refused("embed_tokens.weight has shape [31, 16]", "vocab_size", 32);
