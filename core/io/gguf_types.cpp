@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "heed/core/io/gguf.h"
+#include "heed/core/io/half.h"
 
 namespace heed {
 namespace {
@@ -12,14 +13,7 @@ uint32_t u32_at(const unsigned char* at) { return u16_at(at) | static_cast<uint3
 int as_signed(unsigned char byte) { return static_cast<signed char>(byte); }
 
 /// The number of IEEE half precision at `at`.
-float half_at(const unsigned char* at) {
-  const uint32_t bits = u16_at(at), sign = (bits & 0x8000) << 16, exponent = bits >> 10 & 31,
-                 fraction = bits & 1023;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000 | fraction << 13);
-  if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-  const float subnormal = static_cast<float>(fraction) * 0x1p-24f;
-  return sign != 0 ? -subnormal : subnormal;
-}
+float half_at(const unsigned char* at) { return half_value(u16_at(at)); }
 
 void decode_f32(const unsigned char* block, float* out) { *out = std::bit_cast<float>(u32_at(block)); }
 void decode_f16(const unsigned char* block, float* out) { *out = half_at(block); }

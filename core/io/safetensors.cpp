@@ -2,11 +2,13 @@
 #include "heed/core/io/safetensors.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <set>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/half.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 
@@ -19,7 +21,11 @@ constexpr size_t max_name_bytes = 256;
 constexpr std::string_view crc_prefix = "crc32c.";
 
 constexpr std::pair<std::string_view, std::string_view> dtypes[] = {
-    {"F32", "f32"}, {"F64", "f64"}, {"BF16", "bf16"}, {"I32", "i32"}, {"I64", "i64"}, {"U8", "u8"}};
+    {"F32", "f32"}, {"F64", "f64"}, {"BF16", "bf16"}, {"F16", "f16"},
+    {"I32", "i32"}, {"I64", "i64"}, {"U8", "u8"}};
+
+/// Bytes of a number; files of other programs hold f16, too.
+int64_t item_bytes(std::string_view dtype) { return dtype == "f16" ? 2 : array_item_bytes(dtype); }
 
 int64_t length_of(std::string_view bytes) { return static_cast<int64_t>(bytes.size()); }
 
@@ -129,7 +135,7 @@ class HeaderReader {
     }
     if (made.dtype.empty()) {
       refuse(8, "tensor '", name, "' has the dtype '", shown(dtype.text()),
-             "'; F32, F64, BF16, I32, I64 and U8 can be read");
+             "'; F32, F64, BF16, F16, I32, I64 and U8 can be read");
     }
     if (made.shape.size() > max_safetensors_rank) {
       refuse(8, "tensor '", name, "' has ", static_cast<int64_t>(made.shape.size()), " extents, more than 8");
@@ -146,7 +152,7 @@ class HeaderReader {
     }
     made.offset = data_begin_ + span[0];
     made.size = span[1] - span[0];
-    const int64_t needed = array_bytes(made.shape, array_item_bytes(made.dtype));
+    const int64_t needed = array_bytes(made.shape, item_bytes(made.dtype));
     if (needed < 0) refuse(made.offset, "the extents of tensor '", name, "' multiply out of range");
     if (needed != made.size) {
       refuse(made.offset, "tensor '", name, "' needs ", needed, " bytes by its shape and has ", made.size);
@@ -231,8 +237,9 @@ void SafeTensors::check_finite(const TensorEntry& entry) const {
   if (entry.dtype == "f32") at = first_non_finite<uint32_t>(numbers, 0x7f800000);
   if (entry.dtype == "f64") at = first_non_finite<uint64_t>(numbers, 0x7ff0000000000000);
   if (entry.dtype == "bf16") at = first_non_finite<uint16_t>(numbers, 0x7f80);
+  if (entry.dtype == "f16") at = first_non_finite<uint16_t>(numbers, 0x7c00);
   if (at < 0) return;
-  const int64_t byte = entry.offset + at * array_item_bytes(entry.dtype);
+  const int64_t byte = entry.offset + at * item_bytes(entry.dtype);
   std::string index;
   for (auto extent = entry.shape.rbegin(); extent != entry.shape.rend(); ++extent) {
     index = text(at % *extent, index.empty() ? "" : ", ", index);
@@ -242,6 +249,27 @@ void SafeTensors::check_finite(const TensorEntry& entry) const {
        "] is NaN or infinite (at byte ", byte,
        "). A model with such a weight computes nothing. Take another checkpoint or file, and look for the "
        "cause where this one was made.");
+}
+
+std::vector<float> SafeTensors::floats(const TensorEntry& entry) const {
+  const auto held = bytes(entry);
+  if (entry.dtype == "f32") {
+    std::vector<float> out(held.size() / sizeof(float));
+    if (!out.empty()) std::memcpy(out.data(), held.data(), held.size());
+    return out;
+  }
+  if (entry.dtype != "bf16" && entry.dtype != "f16")
+    fail(Fault::data, name_, ": ", entry.name, " is ", entry.dtype,
+         ". Weights can be f32, bf16 or f16: save the model in one of these.");
+  std::vector<float> out;
+  out.reserve(held.size() / sizeof(uint16_t));
+  for (size_t at = 0; at < held.size(); at += sizeof(uint16_t)) {
+    uint16_t bits;
+    std::memcpy(&bits, held.data() + at, sizeof bits);
+    out.push_back(entry.dtype == "f16" ? half_value(bits)
+                                       : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
+  }
+  return out;
 }
 
 const TensorEntry* SafeTensors::damaged() const {
@@ -269,8 +297,7 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
   for (const TensorBytes& tensor : tensors) {
     Item item{.tensor = &tensor, .dtype = {}, .width = 0};
     for (const auto& [theirs, ours] : dtypes) {
-      if (tensor.dtype == theirs || tensor.dtype == ours)
-        item.dtype = theirs, item.width = array_item_bytes(ours);
+      if (tensor.dtype == theirs || tensor.dtype == ours) item.dtype = theirs, item.width = item_bytes(ours);
     }
     if (item.width == 0)
       fail("safetensors: tensor '", tensor.name, "' has the unknown dtype '", tensor.dtype, "'");

@@ -18,16 +18,16 @@ inline constexpr int64_t max_tensors = 32'768;
 
 /// A tensor to be written; the caller owns its bytes.
 struct TensorBytes {
-  std::string name;   ///< 1 to 256 printable bytes
-  std::string dtype;  ///< "F32", "F64", "BF16", "I32", "I64" or "U8"; "f32" and so on are accepted too
-  std::vector<int64_t> shape;        ///< at most 8 extents
+  std::string name;            ///< 1 to 256 printable bytes
+  std::string dtype;           ///< "F32", "F64", "BF16", "F16", "I32", "I64" or "U8"; or "f32" and so on
+  std::vector<int64_t> shape;  ///< at most 8 extents
   std::span<const std::byte> bytes;  ///< the elements, row-major and little-endian
 };
 
 /// The type, extents and position of a tensor in a file.
 struct TensorEntry {
   std::string name;            ///< unique in the file
-  std::string dtype;           ///< as in an Array: "f32", "f64", "bf16", "i32", "i64", "u8"
+  std::string dtype;           ///< "f16", or as in an Array: "f32", "f64", "bf16", "i32", "i64", "u8"
   std::vector<int64_t> shape;  ///< extents; empty for a single number
   int64_t offset = 0;          ///< offset of the array's first byte from the start of the file
   int64_t size = 0;            ///< bytes
@@ -54,6 +54,8 @@ class SafeTensors {
   std::span<const std::byte> bytes(const TensorEntry& entry) const;
   /// A copy of the numbers.
   Array array(std::string_view tensor) const;
+  /// The numbers of a tensor of f32, bf16 or f16 as f32. Fault::data that names file and tensor for others.
+  std::vector<float> floats(const TensorEntry& entry) const;
   /// Fault::numeric naming file, tensor and index of the first number that is NaN or infinite. Tensors of
   /// integers have none.
   void check_finite(const TensorEntry& entry) const;

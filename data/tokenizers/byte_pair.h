@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ struct BytePairLists {
   std::vector<std::string> tokens;  ///< a token an id
   std::vector<std::string> merges;  ///< "left right" a rank
   PreTokenizer pre_tokenizer;       ///< cuts texts into words
+  /// Texts by id of the tokens that are neither a byte nor made by a merge: <|endoftext|>.
+  std::map<int32_t, std::string> special = {};
 };
 
 /// The lists of a `byte_pair` tokenizer; Fault::usage for other kinds.

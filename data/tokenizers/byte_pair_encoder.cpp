@@ -267,6 +267,10 @@ BytePairLists byte_pair_lists(const Tokenizer& tokenizer) {
       .tokens = detail::spelled_pieces(pairs.pieces()), .merges = {}, .pre_tokenizer = pairs.pre_tokenizer()};
   const std::string lines = detail::byte_pair_lines(pairs.pieces(), pairs.merges());
   for (const std::string_view line : split_lines(lines)) out.merges.emplace_back(line);
+  for (size_t id = 0; id < pairs.pieces().size(); ++id) {
+    if (pairs.pieces()[id].size() > 1) out.special.emplace(static_cast<int32_t>(id), pairs.pieces()[id]);
+  }
+  for (const detail::PieceMerge& merge : pairs.merges()) out.special.erase(merge.into);
   return out;
 }
 

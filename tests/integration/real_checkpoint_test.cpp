@@ -12,7 +12,7 @@
 #include "heed/nn/transformer.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/real_data.h"
-#include "heed/train/run/gpt2_weights.h"
+#include "heed/train/run/gpt2_huggingface.h"
 
 using namespace heed;
 

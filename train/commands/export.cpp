@@ -8,6 +8,7 @@
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/run_estimate.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/run/huggingface_folder.h"
 #include "heed/train/run/llama_gguf.h"
 #include "heed/train/session/loaded_run.h"
 #include "heed/train/session/run_inputs.h"
@@ -98,27 +99,36 @@ void write_test_examples(const Path& folder, const Config& config, int64_t count
   write_batches(folder / "test.safetensors", *config.task, {provider.test_batch(numbers, 0).batch});
 }
 
-/// Writes a run as a GGUF file.
-int export_gguf(const ParsedArguments& arguments) {
-  const Path file = arguments.get("out"), folder = arguments.positional[0];
-  if (file.empty()) fail("heed export --as gguf needs --out FILE.gguf, the file to write.");
-  if (io::exists(file))
-    fail("export: ", file, " is there already. Give --out a new file; nothing is overwritten.");
+/// Writes a run of a language model in the format of another program: `as` is gguf or huggingface.
+int export_as(const ParsedArguments& arguments, const std::string& as) {
+  const bool is_file = as == "gguf";
+  const Path out = is_file ? Path(arguments.get("out")) : new_folder(arguments),
+             folder = arguments.positional[0];
+  if (out.empty()) fail("heed export --as gguf needs --out FILE.gguf, the file to write.");
+  if (is_file && io::exists(out))
+    fail("export: ", out, " is there already. Give --out a new file; nothing is overwritten.");
   LoadedRun run = load_run(folder, {.checkpoint = arguments.get("checkpoint")});
   if (run.config.task_name != "lm")
-    fail("export: ", folder, " is a run of the task ", run.config.task_name,
-         ". A GGUF file holds a language model: give a run of the task lm.");
+    fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", as,
+         " writes a language model. Give a run of the task lm.");
   const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
   const SafeTensors weights =
       SafeTensors::parse(run.checkpoint.file("model.safetensors"), "model.safetensors");
-  const std::string bytes = encode_llama({.name = folder.filename().string(),
-                                          .config = run.config.model,
-                                          .attention = run.config.attention.decoder,
-                                          .weights = weights,
-                                          .tokenizer = *tokenizer});
-  io::write(file, bytes);
-  io::printf("%s: the model of step %lld, %zu bytes\n", file.c_str(),
-             static_cast<long long>(run.checkpoint.step), bytes.size());
+  const ExportedModel model{.name = folder.filename().string(),
+                            .config = run.config.model,
+                            .attention = run.config.attention.decoder,
+                            .weights = weights,
+                            .tokenizer = *tokenizer};
+  const std::vector<NamedBytes> files =
+      is_file ? std::vector<NamedBytes>{{"", encode_llama(model)}} : huggingface_files(model);
+  if (!is_file) io::make_directories(out);
+  size_t bytes = 0;
+  for (const NamedBytes& one : files) {
+    io::write(is_file ? out : out / one.name, one.bytes);
+    bytes += one.bytes.size();
+  }
+  io::printf("%s: the model of step %lld, %zu bytes\n", out.c_str(),
+             static_cast<long long>(run.checkpoint.step), bytes);
   return 0;
 }
 
@@ -128,8 +138,9 @@ int export_run(const ParsedArguments& arguments) {
       text("does not go with a run, whose settings and weights are given. Give ", arguments.positional[0],
            "/config.toml instead of the folder to export where such a run would begin."));
   if (arguments.has("as")) {
-    if (arguments.get("as") == "gguf") return export_gguf(arguments);
-    fail("--as ", shown(arguments.get("as")), ": it must be gguf. Without --as the files are safetensors.");
+    const std::string as = arguments.get("as");
+    if (as == "gguf" || as == "huggingface") return export_as(arguments, as);
+    fail("--as ", shown(as), ": it must be gguf or huggingface. Without --as the files are safetensors.");
   }
   const Path folder = new_folder(arguments);
   LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
@@ -167,20 +178,23 @@ int run_export(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::export_model() {
-  return {.name = "export",
-          .about = "write a model as safetensors, with its first training batches, or for llama.cpp",
-          .positional = "PRESET|FILE|RUN",
-          .positional_help = "a preset (heed list presets), a .toml file of settings, or the folder of a run",
-          .min_positional = 1,
-          .max_positional = 1,
-          .options = with_machine_options(
-              {{"out", "DIR|FILE", "new folder for the files; with --as the new file"},
-               {"as", "FORMAT", "gguf: a run of LLaMA's shape as a file for llama.cpp, weights in f32"},
-               {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
-               {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
-               {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
-          .settings = true,
-          .run = run_export};
+  return {
+      .name = "export",
+      .about = "write a model as safetensors, with its first training batches, or for other programs",
+      .positional = "PRESET|FILE|RUN",
+      .positional_help = "a preset (heed list presets), a .toml file of settings, or the folder of a run",
+      .min_positional = 1,
+      .max_positional = 1,
+      .options = with_machine_options(
+          {{"out", "DIR|FILE", "new folder for the files; with --as gguf the new file"},
+           {"as", "FORMAT",
+            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's or GPT-2's "
+            "shape as a folder for Hugging Face's Transformers; weights in f32"},
+           {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
+           {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
+           {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
+      .settings = true,
+      .run = run_export};
 }
 
 }  // namespace heed

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "heed/core/io/gguf.h"
-#include "heed/core/io/safetensors.h"
-#include "heed/nn/transformer.h"
+#include "heed/train/run/exported_model.h"
 #include "heed/train/run/imported_model.h"
 
 namespace heed {
@@ -15,15 +14,6 @@ namespace heed {
 /// pairs whose tokenizer.ggml.pre is gpt-2 or smollm. Weights become f32. Fault::data that names the file and
 /// the key, tensor or token for anything else.
 ImportedModel llama_model(const GgufFile& file);
-
-/// A language model of this program, for encode_llama().
-struct ExportedModel {
-  std::string name;            ///< for general.name
-  TransformerConfig config;    ///< its settings
-  std::string attention;       ///< spec of its self-attention
-  const SafeTensors& weights;  ///< weights of a DecoderOnly, in f32
-  const Tokenizer& tokenizer;  ///< tokenizer of the kind byte_pair
-};
 
 /// The bytes of a GGUF file with the model, its weights in f32, which llama_model() and llama.cpp read. Rows
 /// of queries and keys are moved where `position` is rope. Fault::usage that names the first setting that

@@ -90,6 +90,23 @@ TEST_CASE("safetensors: a file of another writer is read") {
   CHECK(SafeTensors::parse(file("{}", ""), "m").entries().empty());
 }
 
+TEST_CASE("safetensors: numbers of 16 bits are read as f32") {
+  // 1, -2, the largest, the smallest and zero of f16; 1 and -2.5 of bf16.
+  const std::vector<uint16_t> f16{0x3c00, 0xc000, 0x7bff, 0x0001, 0x8000}, bf16{0x3f80, 0xc020},
+      bad{0x3c00, 0x7c00};
+  const std::vector<TensorBytes> tensors{{"h", "F16", {5}, std::as_bytes(std::span(f16))},
+                                         {"b", "bf16", {2}, std::as_bytes(std::span(bf16))},
+                                         {"bad", "f16", {2}, std::as_bytes(std::span(bad))},
+                                         {"i", "U8", {1}, std::as_bytes(std::span("x", 1))}};
+  const SafeTensors read = SafeTensors::parse(encode_safetensors(tensors), "m");
+  CHECK(read.at("h").dtype == "f16");
+  CHECK(read.floats(read.at("h")) == std::vector<float>{1, -2, 65504, 0x1p-24F, 0});
+  CHECK(read.floats(read.at("b")) == std::vector<float>{1, -2.5});
+  CHECK_NOTHROW(read.check_finite(read.at("h")));
+  CHECK(fault_of([&] { read.check_finite(read.at("bad")); }) == Fault::numeric);
+  CHECK_THROWS_WITH(read.floats(read.at("i")), containing("i is u8. Weights can be f32, bf16 or f16"));
+}
+
 TEST_CASE("safetensors: a damaged tensor is named") {
   const std::string bytes = encode_safetensors(Model().tensors());
   const SafeTensors whole = SafeTensors::parse(bytes, "m");

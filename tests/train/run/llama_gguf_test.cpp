@@ -157,7 +157,7 @@ TEST_CASE("llama: what cannot be read is refused by its key or tensor") {
   part.floats("token_embd.weight", {31, 16}, std::vector<float>(31 * 16));
   check_llama_refused(part, "tensor output_norm.weight is missing");
   part.floats("output_norm.weight", {8}, std::vector<float>(8));
-  check_llama_refused(part, "tensor output_norm.weight has shape [8], and the settings give [16]");
+  check_llama_refused(part, "tensor output_norm.weight has shape [8], and the model's settings give [16]");
   GgufBytes fewer = llama_metadata();
   fewer.floats("token_embd.weight", {30, 16}, std::vector<float>(30 * 16));
   check_llama_refused(fewer, "its tokenizer has 31 tokens, and token_embd.weight 30 rows");

@@ -1,10 +1,13 @@
-// Converts a trained GPT-2 of Hugging Face's Transformers to settings and weights of a DecoderOnly.
+// GPT-2 in the form of Hugging Face's Transformers, read and written: settings and weights.
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
+#include "heed/train/run/exported_model.h"
 
 namespace heed {
 
@@ -26,6 +29,9 @@ struct Gpt2Config {
 /// scores.
 Gpt2Config parse_gpt2_config(const Json& json, const std::string& name);
 
+/// The settings of a GPT-2 that differ from the preset lm. `tied`: see Gpt2Weights.
+std::vector<std::pair<std::string, std::string>> gpt2_settings(const Gpt2Config& config, bool tied);
+
 /// A converted model.safetensors, which load_bytes() reads.
 struct Gpt2Weights {
   std::string bytes;  ///< bytes of the file
@@ -35,7 +41,17 @@ struct Gpt2Weights {
 /// Converts the weights of `file` to those of a DecoderOnly with softmax attention, learned positions and all
 /// biases: renames them, transposes matrices [in, out], and splits the joint layer of query, key and value.
 /// Names may begin with "transformer."; the masks in old files are left out. Fault::data that names file and
-/// tensor where one is missing, unknown, of another shape, or neither f32 nor bf16.
+/// tensor where one is missing, unknown, of another shape, or neither f32, bf16 nor f16.
 Gpt2Weights gpt2_weights(const SafeTensors& file, const Gpt2Config& config);
+
+/// A model as GPT2LMHeadModel.from_pretrained() reads it.
+struct Gpt2Files {
+  Json config;          ///< config.json
+  std::string weights;  ///< model.safetensors, in f32
+};
+
+/// Writes a model of GPT-2's shape. Fault::usage that names the first setting that GPT-2 does not have, with
+/// the legal value.
+Gpt2Files encode_gpt2(const ExportedModel& model);
 
 }  // namespace heed

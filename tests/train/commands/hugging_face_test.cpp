@@ -1,0 +1,113 @@
+// heed import and heed export: folders of Hugging Face's Transformers, in and out.
+#include <cmath>
+
+#include "heed/core/io/json.h"
+#include "heed/data/synthetic/language_model_text.h"
+#include "heed/tests/train/gpt2_folder.h"
+#include "heed/tests/train/llama_file.h"
+#include "heed/tests/train/shell.h"
+
+using namespace heed;
+
+namespace {
+
+/// Runs a command that must succeed, and returns its output.
+std::string output_of(const Shell& shell, const std::string& line) {
+  const Result result = shell.run(command_words(line));
+  CAPTURE(line, result.err);
+  REQUIRE(result.code == 0);
+  return result.out;
+}
+
+/// The loss of a run on the text words.txt.
+double loss_on_words(const Shell& shell, const std::string& run) {
+  const std::string scores = output_of(shell, "evaluate " + run + " --data words.txt --json");
+  return parse_json(scores, run).at("loss").real();
+}
+
+/// A LLaMA from a GGUF file, and a GPT-2 from a folder with vocab.json and merges.txt: runs/llama, runs/gpt2.
+void import_both(const Shell& shell) {
+  io::write(shell.scratch / "small.gguf", llama_file());
+  write_gpt2_folder(shell.scratch / "theirs");
+  io::write(shell.scratch / "words.txt", verse(4000, 2));
+  output_of(shell, "import small.gguf --name llama --data words.txt");
+  output_of(shell, "import theirs --name gpt2 --data words.txt");
+}
+
+}  // namespace
+
+TEST_CASE("hugging face: a LLaMA of a GGUF file goes out as a folder, and comes in as the same model") {
+  const Shell shell;
+  import_both(shell);
+  CHECK_THAT(output_of(shell, "export runs/llama --as huggingface --out folder"),
+             containing("folder: the model of step 0"));
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"})
+    CHECK(io::exists(shell.scratch / "folder" / name));
+  CHECK_FALSE(io::exists(shell.scratch / "folder/merges.txt"));  // its words are not those of GPT-2
+  const Json named = parse_json(io::read(shell.scratch / "folder/tokenizer_config.json"), "named");
+  CHECK(named.at("eos_token").text() == "<|endoftext|>");
+  CHECK(named.at("model_max_length").integer() == 24);
+  output_of(shell, "import folder --name again --data words.txt");
+  CHECK_THAT(io::read(shell.scratch / "runs/again/config.toml"), containing("position = \"rope\""));
+  CHECK(std::abs(loss_on_words(shell, "runs/again") - loss_on_words(shell, "runs/llama")) < 1e-5);
+  const char* tokenizer = "ckpt/step_000000/tokenizer.text.byte_pair";
+  CHECK(io::read(shell.scratch / "runs/again" / tokenizer) ==
+        io::read(shell.scratch / "runs/llama" / tokenizer));
+}
+
+TEST_CASE("hugging face: a GPT-2 goes out as a folder, and comes in bit for bit, by either tokenizer") {
+  const Shell shell;
+  import_both(shell);
+  output_of(shell, "export runs/gpt2 --as huggingface --out folder");
+  output_of(shell, "import folder --name two-files");
+  REQUIRE(std::filesystem::remove(shell.scratch / "folder/merges.txt"));
+  output_of(shell, "import folder --name one-file");
+  for (const char* file : {"model.safetensors", "tokenizer.text.byte_pair"}) {
+    CAPTURE(file);
+    const std::string wanted = io::read(shell.scratch / "runs/gpt2/ckpt/step_000000" / file);
+    CHECK(io::read(shell.scratch / "runs/two-files/ckpt/step_000000" / file) == wanted);
+    CHECK(io::read(shell.scratch / "runs/one-file/ckpt/step_000000" / file) == wanted);
+  }
+}
+
+TEST_CASE("hugging face: what cannot go out is refused before there is a folder") {
+  const Shell shell;
+  import_both(shell);
+  check_refused(shell, {"export", "runs/llama", "--as", "onnx", "--out", "x"}, 2,
+                {"--as onnx", "must be gguf or huggingface"});
+  check_refused(shell, {"export", "runs/llama", "--as", "huggingface"}, 2, {"needs --out DIR"});
+  check_refused(shell, {"export", "runs/llama", "--as", "huggingface", "--out", "theirs"}, 2,
+                {"theirs is not empty"});
+  output_of(shell, "train lm --steps 1 --d-model 16 --heads 2 --layers 1 --num-examples 4000 --name own");
+  check_refused(shell, {"export", "runs/own", "--as", "huggingface", "--out", "x"}, 2,
+                {"a GPT-2 needs data.tokenizer = byte_pair"});
+  CHECK_FALSE(io::exists(shell.scratch / "x"));
+}
+
+TEST_CASE("hugging face: a folder that cannot be read is refused by what it lacks or holds") {
+  const Shell shell;
+  import_both(shell);
+  output_of(shell, "export runs/llama --as huggingface --out folder");
+  const Path folder = shell.scratch / "folder";
+  const Json config = parse_json(io::read(folder / "config.json"), "config.json");
+  io::write(folder / "config.json", Json(config).set("model_type", "bert").dump());
+  check_refused(shell, {"import", "folder", "--name", "x"}, 3,
+                {"config.json: model_type is \"bert\"", "only \"gpt2\" and \"llama\""});
+  io::write(folder / "config.json", "{}");
+  check_refused(shell, {"import", "folder", "--name", "x"}, 3, {"model_type is missing"});
+  io::write(folder / "config.json", Json(config).set("vocab_size", 30).dump());
+  check_refused(shell, {"import", "folder", "--name", "x"}, 3,
+                {"the tokenizer in ", "has 31 tokens", "vocab_size 30"});
+  io::write(folder / "config.json", config.dump());
+  REQUIRE(std::filesystem::remove(folder / "tokenizer.json"));
+  check_refused(shell, {"import", "folder", "--name", "x"}, 5, {"folder lacks tokenizer.json"});
+  io::write(folder / "vocab.json", "{}");
+  check_refused(shell, {"import", "folder", "--name", "x"}, 5, {"folder lacks merges.txt"});
+  REQUIRE(std::filesystem::remove(folder / "model.safetensors"));
+  io::write(folder / "pytorch_model.bin", "x");
+  check_refused(shell, {"import", "folder", "--name", "x"}, 5,
+                {"folder lacks model.safetensors, merges.txt", "safe_serialization=True"});
+  io::write(folder / "model.safetensors.index.json", "{}");
+  check_refused(shell, {"import", "folder", "--name", "x"}, 5, {"max_shard_size="});
+  CHECK_FALSE(io::exists(shell.scratch / "runs/x"));
+}

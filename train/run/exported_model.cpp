@@ -1,0 +1,38 @@
+// What every format of another program asks of a model.
+#include "heed/train/run/exported_model.h"
+
+namespace heed {
+
+void demand_setting(bool holds, const std::string& model, const std::string& setting) {
+  if (!holds)
+    fail("export: ", model, " needs ", setting, ". Train a model with it, or export the run without --as.");
+}
+
+void demand_shared_shape(const ExportedModel& exported, const std::string& model) {
+  const TransformerConfig& config = exported.config;
+  const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
+  demand(exported.attention == "softmax", text("attention.decoder = softmax, not ", exported.attention));
+  demand(exported.tokenizer.kind() == "byte_pair",
+         text("data.tokenizer = byte_pair, and this run's is of the kind ", exported.tokenizer.kind()));
+  demand(config.d_ff > 0, "model.d_ff above 0");
+  demand(config.norm == NormPlace::pre, "model.norm = pre");
+  demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");
+  demand(!config.output_bias || config.tie_embeddings == Tie::output, "model.output_bias = false");
+  demand(!config.scale_embedding, "model.scale_embedding = false");
+  demand(config.logit_scale == 1 && config.base_width == 0, "model.logit_scale = 1 and model.base_width = 0");
+  demand(config.short_convolution == 0, "model.short_convolution = 0");
+  const Modifiers& modifiers = config.modifiers;
+  demand(modifiers.qk_norm == QkNorm::none && modifiers.softcap == 0 && modifiers.sink == Sink::none,
+         "model.qk_norm = none, model.softcap = 0 and model.sink = none");
+}
+
+std::vector<float> exported_numbers(const ExportedModel& model, const std::string& tensor,
+                                    const std::vector<int64_t>& shape) {
+  const TensorEntry& entry = model.weights.at(tensor);
+  if (entry.dtype != "f32" || entry.shape != shape)
+    fail(Fault::data, model.weights.name(), ": tensor ", tensor, " is ", entry.dtype,
+         ", or of another shape than config.toml gives. Weights must be f32.");
+  return model.weights.floats(entry);
+}
+
+}  // namespace heed

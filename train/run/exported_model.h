@@ -1,0 +1,33 @@
+// A language model of this program, ready to be written in the format of another.
+#pragma once
+
+#include <string>
+
+#include "heed/core/io/safetensors.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/nn/transformer.h"
+
+namespace heed {
+
+/// A trained DecoderOnly with its tokenizer.
+struct ExportedModel {
+  std::string name;            ///< its name in files that have one
+  TransformerConfig config;    ///< its settings
+  std::string attention;       ///< spec of its self-attention
+  const SafeTensors& weights;  ///< weights of a DecoderOnly, in f32
+  const Tokenizer& tokenizer;  ///< tokenizer of its texts
+};
+
+/// Fails unless `holds`, as Fault::usage: "export: MODEL needs SETTING". `model`: "a GPT-2"; `setting`: the
+/// setting with its legal value.
+void demand_setting(bool holds, const std::string& model, const std::string& setting);
+
+/// Demands what GPT-2 and LLaMA share: softmax attention, byte pairs, norms before branches, logits without a
+/// bias and a scale, and none of the parts that Heed alone has.
+void demand_shared_shape(const ExportedModel& exported, const std::string& model);
+
+/// The numbers of a tensor. Fault::data unless it is f32 and of this shape.
+std::vector<float> exported_numbers(const ExportedModel& model, const std::string& tensor,
+                                    const std::vector<int64_t>& shape);
+
+}  // namespace heed

@@ -1,0 +1,127 @@
+// Chooses the family of a folder's model, and reads or makes its files.
+#include "heed/train/run/huggingface_folder.h"
+
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/tokenizer_json.h"
+#include "heed/train/run/gpt2_huggingface.h"
+#include "heed/train/run/llama_huggingface.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* settings_file = "config.json";
+constexpr const char* weights_file = "model.safetensors";
+constexpr const char* tokenizer_file = "tokenizer.json";
+constexpr const char* vocabulary_file = "vocab.json";
+constexpr const char* merges_file = "merges.txt";
+
+/// Fails unless the folder has the files that are read.
+void check_folder(const Path& folder) {
+  const auto has = [&](const char* name) { return io::exists(folder / name); };
+  std::string missing;
+  const auto miss = [&](const std::string& what) { missing += text(missing.empty() ? "" : ", ", what); };
+  for (const char* name : {settings_file, weights_file}) {
+    if (!has(name)) miss(name);
+  }
+  const bool has_vocabulary = has(vocabulary_file), has_merges = has(merges_file);
+  if (!has(tokenizer_file) && !(has_vocabulary && has_merges))
+    miss(has_vocabulary ? merges_file : has_merges ? vocabulary_file : tokenizer_file);
+  for (const char* name : {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file}) {
+    if (has(name)) io::size(folder / name);  // refuses a pipe, which reading would wait for
+  }
+  if (missing.empty()) return;
+  std::string advice =
+      "Give the folder of a GPT-2 or LLaMA as Hugging Face's Transformers saves it (save_pretrained of the "
+      "model and of its tokenizer)";
+  if (has("model.safetensors.index.json"))
+    advice += ", with max_shard_size='100GB', so that its weights are one file";
+  else if (has("pytorch_model.bin"))
+    advice += ", with safe_serialization=True: pytorch_model.bin is a program, which is not run";
+  fail(Fault::file, "import: ", shown(folder.string()), " lacks ", missing, ". ", advice, ".");
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const Path& folder, bool prefers_two_files) {
+  const bool has_two = io::exists(folder / vocabulary_file) && io::exists(folder / merges_file);
+  if (has_two && (prefers_two_files || !io::exists(folder / tokenizer_file)))
+    return read_byte_pair(folder / vocabulary_file, folder / merges_file);
+  return read_tokenizer_json(folder / tokenizer_file);
+}
+
+void check_size(const Tokenizer& tokenizer, int64_t vocabulary, const Path& folder) {
+  if (tokenizer.size() == vocabulary) return;
+  fail(Fault::data, "import: the tokenizer in ", folder, " has ", tokenizer.size(), " tokens, and ",
+       folder / settings_file, " says vocab_size ", vocabulary,
+       ". Give the tokenizer that the model was trained with.");
+}
+
+ImportedModel gpt2_in(const Path& folder, const Json& json, const std::string& name) {
+  const Gpt2Config found = parse_gpt2_config(json, name);
+  ImportedModel out{.architecture = "GPT-2", .run_name = "gpt2"};
+  out.tokenizer = tokenizer_of(folder, true);
+  check_size(*out.tokenizer, found.vocabulary, folder);
+  Gpt2Weights weights = gpt2_weights(SafeTensors::read(folder / weights_file), found);
+  out.settings = gpt2_settings(found, weights.tied);
+  out.weights = std::move(weights.bytes);
+  return out;
+}
+
+ImportedModel llama_in(const Path& folder, const Json& json, const std::string& name) {
+  const LlamaSizes sizes = parse_llama_config(json, name);
+  ImportedModel out{.architecture = "LLaMA", .run_name = "llama"};
+  out.tokenizer = tokenizer_of(folder, false);
+  check_size(*out.tokenizer, sizes.vocabulary, folder);
+  out.settings = llama_settings(sizes, PositionKind::rope);
+  out.weights = llama_weights(SafeTensors::read(folder / weights_file), sizes);
+  return out;
+}
+
+/// tokenizer_config.json, by which AutoTokenizer finds the class of the tokenizer.
+Json tokenizer_config(const ExportedModel& model) {
+  Json out = Json::object({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                           {"model_max_length", model.config.max_length},
+                           {"clean_up_tokenization_spaces", false}});
+  if (model.tokenizer.end() >= 0) out.set("bos_token", end_of_text).set("eos_token", end_of_text);
+  return out;
+}
+
+}  // namespace
+
+ImportedModel read_huggingface_folder(const Path& folder) {
+  check_folder(folder);
+  const std::string name = (folder / settings_file).string();
+  const Json json = parse_json(io::read(folder / settings_file), name);
+  const Json* type = json.is_object() ? json.find("model_type") : nullptr;
+  if (type != nullptr && type->dump() == "\"gpt2\"") return gpt2_in(folder, json, name);
+  if (type != nullptr && type->dump() == "\"llama\"") return llama_in(folder, json, name);
+  fail(Fault::data, name, ": model_type is ", type == nullptr ? "missing" : shown(type->dump(), 80),
+       ", and only \"gpt2\" and \"llama\" can be read.");
+}
+
+std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
+  Json config;
+  std::string weights;
+  if (is_rotary(model.config.position)) {
+    LlamaFiles made = encode_llama_folder(model);
+    config = std::move(made.config);
+    weights = std::move(made.weights);
+  } else {
+    Gpt2Files made = encode_gpt2(model);
+    config = std::move(made.config);
+    weights = std::move(made.weights);
+  }
+  std::vector<NamedBytes> out{{settings_file, config.dump(2) + "\n"},
+                              {weights_file, std::move(weights)},
+                              {tokenizer_file, tokenizer_json(model.tokenizer)},
+                              {"tokenizer_config.json", tokenizer_config(model).dump(2) + "\n"}};
+  if (byte_pair_lists(model.tokenizer).pre_tokenizer ==
+      PreTokenizer::gpt2) {  // these files cannot say others
+    BytePairFiles files = byte_pair_files(model.tokenizer);
+    out.push_back({vocabulary_file, std::move(files.vocabulary)});
+    out.push_back({merges_file, std::move(files.merges)});
+  }
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,23 @@
+// Folders of Hugging Face's Transformers: a language model with its settings and its tokenizer.
+#pragma once
+
+#include <vector>
+
+#include "heed/core/error.h"
+#include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/run/exported_model.h"
+#include "heed/train/run/imported_model.h"
+
+namespace heed {
+
+/// Reads config.json, whose model_type is gpt2 or llama, model.safetensors, and the tokenizer of
+/// tokenizer.json or, where that is missing or the model is a GPT-2 that has both, of vocab.json and
+/// merges.txt. Fault::file that names the files that are missing, Fault::data for what does not fit.
+ImportedModel read_huggingface_folder(const Path& folder);
+
+/// The files of a model with rotary positions as a LLaMA, of any other as a GPT-2: config.json,
+/// model.safetensors, tokenizer.json and tokenizer_config.json, and vocab.json and merges.txt where words end
+/// as in GPT-2. Fault::usage that names the first setting that the other side does not have.
+std::vector<NamedBytes> huggingface_files(const ExportedModel& model);
+
+}  // namespace heed

@@ -1,0 +1,67 @@
+// Takes tensors of GGUF and safetensors files, and encodes what they became.
+#include "heed/train/run/tensor_conversion.h"
+
+#include "heed/core/io/json.h"
+
+namespace heed {
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return Json(Json::List(shape.begin(), shape.end())).dump();
+}
+
+}  // namespace
+
+TensorConversion::TensorConversion(const SafeTensors& file, std::string model)
+    : file_(file.name()), model_(std::move(model)) {
+  for (const TensorEntry& entry : file.entries()) {
+    remaining_[entry.name] = {entry.shape, [&file, &entry] {
+                                file.check_finite(entry);
+                                return file.floats(entry);
+                              }};
+  }
+}
+
+TensorConversion::TensorConversion(const GgufFile& file, std::string model)
+    : file_(file.name()), model_(std::move(model)) {
+  for (const GgufTensor& tensor : file.tensors())
+    remaining_[tensor.name] = {tensor.shape, [&file, &tensor] { return file.values(tensor); }};
+}
+
+void TensorConversion::leave_out(const std::function<bool(std::string_view)>& is_left_out) {
+  std::erase_if(remaining_, [&](const auto& entry) { return is_left_out(entry.first); });
+}
+
+FloatTensor TensorConversion::take(const std::string& name, const std::vector<int64_t>& shape) {
+  const auto found = remaining_.find(name);
+  if (found == remaining_.end())
+    fail(Fault::data, file_, ": tensor ", name, " is missing. Give the file of a whole model, ", model_, ".");
+  if (found->second.shape != shape)
+    fail(Fault::data, file_, ": tensor ", name, " has shape ", shape_text(found->second.shape),
+         ", and the model's settings give ", shape_text(shape), ".");
+  FloatTensor out{.shape = shape, .numbers = found->second.numbers()};
+  remaining_.erase(found);
+  return out;
+}
+
+std::string TensorConversion::encode() const {
+  if (!remaining_.empty())
+    fail(Fault::data, file_, ": tensor ", shown(remaining_.begin()->first),
+         remaining_.size() > 1 ? text(" and ", remaining_.size() - 1, " others are") : " is", " none of ",
+         model_, ". Such a model cannot be read.");
+  std::vector<TensorBytes> list;
+  for (const auto& [name, tensor] : made_)
+    list.push_back({name, "f32", tensor.shape, std::as_bytes(std::span(tensor.numbers))});
+  return encode_safetensors(list);
+}
+
+FloatTensor transposed(const FloatTensor& x) {
+  const auto rows = static_cast<size_t>(x.shape[0]), columns = static_cast<size_t>(x.shape[1]);
+  FloatTensor out{.shape = {x.shape[1], x.shape[0]}, .numbers = std::vector<float>(x.numbers.size())};
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = 0; j < columns; ++j) out.numbers[j * rows + i] = x.numbers[i * columns + j];
+  }
+  return out;
+}
+
+}  // namespace heed

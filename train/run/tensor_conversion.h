@@ -1,0 +1,56 @@
+// Converts the tensors of another program's file one by one: taken by their names there, put by those here.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heed/core/io/gguf.h"
+#include "heed/core/io/safetensors.h"
+
+namespace heed {
+
+/// A tensor in memory.
+struct FloatTensor {
+  std::vector<int64_t> shape;  ///< extents
+  std::vector<float> numbers;  ///< numbers in row-major order
+};
+
+/// The tensors of one file on their way into a safetensors file of this program. Errors are Fault::data that
+/// names the file and the tensor, Fault::numeric for a number that is NaN or infinite.
+class TensorConversion {
+ public:
+  /// The file must outlive it. `model` says in errors what the tensors should be: "a GPT-2 of that
+  /// config.json".
+  TensorConversion(const SafeTensors& file, std::string model);
+  TensorConversion(const GgufFile& file, std::string model);  ///< as above
+
+  /// True where the file has such a tensor that is neither taken nor left out yet.
+  bool has(const std::string& name) const { return remaining_.contains(name); }
+  /// Leaves out all tensors for which `is_left_out(name)`.
+  void leave_out(const std::function<bool(std::string_view)>& is_left_out);
+  /// The numbers of a tensor as f32. Fails where it is missing or of another shape.
+  FloatTensor take(const std::string& name, const std::vector<int64_t>& shape);
+  /// Adds a tensor to the file that is made.
+  void put(std::string name, FloatTensor tensor) { made_.emplace_back(std::move(name), std::move(tensor)); }
+  /// The bytes of a safetensors file with all tensors that were put. Fails if a tensor was not taken.
+  std::string encode() const;
+
+ private:
+  struct Source {
+    std::vector<int64_t> shape;
+    std::function<std::vector<float>()> numbers;
+  };
+
+  std::string file_, model_;
+  std::map<std::string, Source> remaining_;
+  std::list<std::pair<std::string, FloatTensor>> made_;
+};
+
+/// Transposes a matrix: [rows, columns] -> [columns, rows].
+FloatTensor transposed(const FloatTensor& x);
+
+}  // namespace heed
