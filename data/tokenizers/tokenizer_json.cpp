@@ -39,8 +39,7 @@ class TokenizerJson {
       demand(is_unset_or(*model, key, ""), text(key, " is set"));
     demand(is_unset_or(json_, "normalizer", Json()), "it has a normalizer, which changes texts");
     const Json* processor = json_.find("post_processor");
-    demand(processor == nullptr || processor->is_null() || type_of(*processor) == "ByteLevel",
-           "its post_processor adds tokens to each text");
+    demand(processor == nullptr || adds_nothing(*processor), "its post_processor adds tokens to each text");
     return byte_pair_of(tokens(*model), merges(*model), pre_tokenizer(), name_);
   }
 
@@ -57,6 +56,16 @@ class TokenizerJson {
     const Json* prefix = json.is_object() ? json.find("add_prefix_space") : nullptr;
     return type_of(json) == "ByteLevel" && prefix != nullptr && prefix->dump() == "false" &&
            is_unset_or(json, "use_regex", true);
+  }
+
+  /// True for a post-processor that leaves the tokens of one text as they are, such as a template of the text
+  /// alone.
+  static bool adds_nothing(const Json& processor) {
+    if (processor.is_null() || type_of(processor) == "ByteLevel") return true;
+    const Json* parts = type_of(processor) == "TemplateProcessing" ? processor.find("single") : nullptr;
+    return parts != nullptr && parts->is_list() &&
+           std::all_of(parts->list().begin(), parts->list().end(),
+                       [](const Json& part) { return part.is_object() && part.find("Sequence") != nullptr; });
   }
 
   PreTokenizer pre_tokenizer() const {

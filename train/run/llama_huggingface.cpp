@@ -78,7 +78,7 @@ LlamaFiles encode_llama_folder(const ExportedModel& model) {
       {"head_dim", sizes.head_width},
       {"max_position_embeddings", sizes.max_length},
       {"rms_norm_eps", sizes.norm_epsilon},
-      {"rope_theta", sizes.rope_base},  // of Transformers 4
+      {"rope_theta", sizes.rope_base},  // Transformers 4 reads this one.
       {"rope_parameters", Json::object({{"rope_type", "default"}, {"rope_theta", sizes.rope_base}})},
       {"attention_bias", false},
       {"mlp_bias", false},

@@ -86,6 +86,21 @@ TEST_CASE("tokenizer.json: special tokens may be in the vocabulary, or be added 
   CHECK(known->save() == added->save());
 }
 
+TEST_CASE("tokenizer.json: a template of the text alone is read, and one that begins texts is refused") {
+  const auto with_template = [](const char* parts) {
+    return small_json([&](Json& json, Json&) {
+      Json processor = Json::object({{"type", "TemplateProcessing"}, {"single", parse_json(parts, "parts")}});
+      json.set("post_processor", std::move(processor));
+    });
+  };
+  const char* text_alone = R"([{"Sequence": {"id": "A", "type_id": 0}}])";
+  CHECK(tokenizer_of_json(with_template(text_alone))->size() == 4);
+  const char* begun =
+      R"([{"SpecialToken": {"id": "a", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}])";
+  CHECK_THROWS_WITH(tokenizer_of_json(with_template(begun)),
+                    containing("its post_processor adds tokens to each text"));
+}
+
 TEST_CASE("tokenizer.json: what is no byte pairs is refused by its reason") {
   const Scratch scratch;
   const auto refused = [&](const std::string& reason,

@@ -159,10 +159,10 @@ TEST_CASE("llama folder: settings of old and new files are read, and others refu
   const Json good = llama_folder(model, llama_by_halves()).config;
   const auto base_of = [&](const Json& json) { return parse_llama_config(json, "config.json").rope_base; };
   const Json old = Json(good).set("rope_parameters", Json()).set("rope_scaling", Json());
-  CHECK(base_of(Json(old).set("rope_theta", 20000.0)) == 20000);  // of Transformers 4
+  CHECK(base_of(Json(old).set("rope_theta", 20000.0)) == 20000);  // Transformers 4 writes it here.
   CHECK(base_of(Json(old).set("rope_theta", Json())) == 10000);
   const Json nested = Json::object({{"rope_type", "default"}, {"rope_theta", 30000}});
-  CHECK(base_of(Json(old).set("rope_parameters", nested)) == 30000);  // of Transformers 5
+  CHECK(base_of(Json(old).set("rope_parameters", nested)) == 30000);  // Transformers 5 writes it there.
   const LlamaSizes narrow = parse_llama_config(
       Json(good).set("head_dim", Json()).set("num_key_value_heads", Json()), "config.json");
   CHECK(narrow.head_width == 4);
