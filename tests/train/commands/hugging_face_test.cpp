@@ -50,6 +50,9 @@ TEST_CASE("hugging face: a LLaMA of a GGUF file goes out as a folder, and comes 
   output_of(shell, "import folder --name again --data words.txt");
   CHECK_THAT(io::read(shell.scratch / "runs/again/config.toml"), containing("position = \"rope\""));
   CHECK(std::abs(loss_on_words(shell, "runs/again") - loss_on_words(shell, "runs/llama")) < 1e-5);
+  output_of(shell, "export runs/again --as huggingface --out twice");
+  CHECK(io::read(shell.scratch / "twice/model.safetensors") ==
+        io::read(shell.scratch / "folder/model.safetensors"));
   const char* tokenizer = "ckpt/step_000000/tokenizer.text.byte_pair";
   CHECK(io::read(shell.scratch / "runs/again" / tokenizer) ==
         io::read(shell.scratch / "runs/llama" / tokenizer));
@@ -78,6 +81,8 @@ TEST_CASE("hugging face: what cannot go out is refused before there is a folder"
   check_refused(shell, {"export", "runs/llama", "--as", "huggingface"}, 2, {"needs --out DIR"});
   check_refused(shell, {"export", "runs/llama", "--as", "huggingface", "--out", "theirs"}, 2,
                 {"theirs is not empty"});
+  check_refused(shell, {"export", "runs/gpt2", "--as", "gguf", "--out", "x"}, 2,
+                {"a LLaMA in a GGUF file needs model.activation = swiglu"});
   output_of(shell, "train lm --steps 1 --d-model 16 --heads 2 --layers 1 --num-examples 4000 --name own");
   check_refused(shell, {"export", "runs/own", "--as", "huggingface", "--out", "x"}, 2,
                 {"a GPT-2 needs data.tokenizer = byte_pair"});

@@ -83,50 +83,6 @@ TEST_CASE("export: a LLaMA is written as a GGUF file, from which the same weight
   check_refused(shell, {"export", "lm", "--as", "gguf", "--out", "x"}, 2, {"--as is for runs"});
 }
 
-TEST_CASE("export: a LLaMA and a GPT-2 are written as folders, from which the same models are imported") {
-  const Shell shell;
-  const char* weights = "ckpt/step_000000/model.safetensors";
-  import_llama(shell);
-  const Result written = shell.run({"export", "runs/llama-001", "--as", "huggingface", "--out", "folder"});
-  CAPTURE(written.err);
-  REQUIRE(written.code == 0);
-  CHECK(shell.run({"import", "folder", "--name", "again"}).code == 0);
-  // GGUF has neighbouring pairs, a folder has halves: rows are moved, and the texts that are drawn the same.
-  const std::vector<std::string> sampled{"--prompt", "the moon", "--max-new-tokens", "8", "--seed", "3"};
-  const auto said = [&](const std::string& run) {
-    std::vector<std::string> words{"generate", run};
-    words.insert(words.end(), sampled.begin(), sampled.end());
-    return shell.run(words).out;
-  };
-  CHECK(said("runs/again") == said("runs/llama-001"));
-  CHECK(shell.run({"export", "runs/again", "--as", "huggingface", "--out", "twice"}).code == 0);
-  CHECK(io::read(shell.scratch / "twice/model.safetensors") ==
-        io::read(shell.scratch / "folder/model.safetensors"));
-  check_refused(shell, {"export", "runs/again", "--as", "huggingface", "--out", "twice"}, 2,
-                {"is not empty"});
-
-  write_gpt2_folder(shell.scratch / "gpt2");
-  REQUIRE(shell.run({"import", "gpt2", "--num-examples", "4000", "--eval-batches", "1"}).code == 0);
-  REQUIRE(shell.run({"export", "runs/gpt2-001", "--as", "huggingface", "--out", "folder2"}).code == 0);
-  REQUIRE(shell.run({"import", "folder2", "--name", "gpt2-again"}).code == 0);
-  CHECK(io::read(shell.scratch / "runs/gpt2-again" / weights) ==
-        io::read(shell.scratch / "runs/gpt2-001" / weights));
-  check_refused(shell, {"export", "runs/gpt2-001", "--as", "gguf", "--out", "x.gguf"}, 2,
-                {"a LLaMA in a GGUF file needs model.activation = swiglu"});
-}
-
-TEST_CASE("import: a folder that lacks files, or holds another model, is refused by their names") {
-  const Shell shell;
-  io::make_directories(shell.scratch / "other");
-  io::write(shell.scratch / "other/config.json", "{\"model_type\": \"t5\"}");
-  check_refused(shell, {"import", "other"}, 5, {"lacks model.safetensors, vocab.json, merges.txt"});
-  io::write(shell.scratch / "other/model.safetensors.index.json", "{}");
-  check_refused(shell, {"import", "other"}, 5, {"max_shard_size='100GB'"});
-  io::write(shell.scratch / "other/model.safetensors", "");
-  io::write(shell.scratch / "other/tokenizer.json", "{}");
-  check_refused(shell, {"import", "other"}, 3, {"model_type is \"t5\"", "\"gpt2\" and \"llama\""});
-}
-
 TEST_CASE("import: a file given to evaluate is its test as a whole, with --data or --test-path") {
   const Shell shell;
   write_gpt2_folder(shell.scratch / "gpt2");

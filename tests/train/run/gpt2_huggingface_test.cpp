@@ -107,55 +107,6 @@ TEST_CASE("gpt2: settings that Heed has not are refused by their name") {
   CHECK(parse_gpt2_config(gpt2_json(vocabulary).set("n_inner", Json()), "").hidden == 64);
 }
 
-TEST_CASE("gpt2: a model that is written is read with the same weights, bit for bit") {
-  const auto tokenizer = train_byte_pair(verse(20000, 1), {.size = 300});
-  for (const Tie tie : {Tie::output, Tie::none}) {
-    Rng rng(1);
-    DecoderOnly model(small_gpt2(tie), tokenizer->size(), attention_factory("softmax"), rng);
-    gpt2_file(model);  // makes norms and biases that can be told apart
-    const SafeTensors weights = SafeTensors::parse(save_bytes(model), "model.safetensors");
-    const Gpt2Files files = encode_gpt2({.name = "small",
-                                         .config = small_gpt2(tie),
-                                         .attention = "softmax",
-                                         .weights = weights,
-                                         .tokenizer = *tokenizer});
-    const Gpt2Config config = parse_gpt2_config(files.config, "config.json");
-    const Gpt2Weights read = gpt2_weights(SafeTensors::parse(files.weights, "m.safetensors"), config);
-    CHECK(read.tied == (tie == Tie::output));
-    const SafeTensors again = SafeTensors::parse(read.bytes, "again");
-    CHECK(again.entries().size() == weights.entries().size());
-    for (const TensorEntry& entry : weights.entries()) {
-      CAPTURE(entry.name);
-      CHECK(again.floats(again.at(entry.name)) == weights.floats(entry));
-    }
-  }
-}
-
-TEST_CASE("gpt2: what GPT-2 does not have is refused by its setting") {
-  const auto tokenizer = train_byte_pair(verse(20000, 1), {.size = 300});
-  Rng rng(1);
-  DecoderOnly model(small_gpt2(), tokenizer->size(), attention_factory("softmax"), rng);
-  const SafeTensors weights = SafeTensors::parse(save_bytes(model), "model.safetensors");
-  const auto refused = [&](const std::string& reason, const std::string& attention, auto&& change) {
-    TransformerConfig config = small_gpt2();
-    change(config);
-    const ExportedModel written{
-        .name = "m", .config = config, .attention = attention, .weights = weights, .tokenizer = *tokenizer};
-    CAPTURE(reason);
-    CHECK(fault_of([&] { encode_gpt2(written); }) == Fault::usage);
-    CHECK_THROWS_WITH(encode_gpt2(written), containing("export: a GPT-2 needs " + reason));
-  };
-  refused("attention.decoder = softmax, not fastmax", "fastmax", [](auto&) {});
-  refused("model.activation = gelu_tanh", "softmax", [](auto& c) { c.activation = Activation::gelu; });
-  refused("model.norm_scale = variance", "softmax", [](auto& c) { c.norm_scale = kernel::NormScale::rms; });
-  refused("model.position = learned", "softmax", [](auto& c) { c.position = PositionKind::sinusoid; });
-  refused("model.attention_bias = true", "softmax", [](auto& c) { c.attention_bias = false; });
-  refused("model.kv_heads = 0", "softmax", [](auto& c) { c.kv_heads = 1; });
-  refused("model.norm_bias = true", "softmax", [](auto& c) { c.norm_bias = false; });
-  refused("model.scale_embedding = false", "softmax", [](auto& c) { c.scale_embedding = true; });
-  refused("model.norm = pre", "softmax", [](auto& c) { c.norm = NormPlace::post; });
-}
-
 TEST_CASE("gpt2: a model that is exported and read has the same weights, bit for bit") {
   const auto tokenizer = train_byte_pair(verse(5000, 1), {.size = 280});
   for (const Tie tie : {Tie::output, Tie::none}) {
