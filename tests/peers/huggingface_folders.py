@@ -22,6 +22,7 @@ except ImportError as error:
     sys.exit(77)
 
 PROMPT = "The animal didn't cross the street, because it was too tired:\n  1,024 caffè"
+WINDOW = 256  # tokens of the trained models' texts: the scored one is a window and the token behind it
 SHAPES = {
     'llama': '--activation swiglu --norm-scale rms --position rope --kv-heads 2 --position-base 20000 --attention-bias false '
              '--feed-forward-bias false --output-bias false --tie-embeddings none --scale-embedding false',
@@ -84,14 +85,15 @@ class Judge:
         self.check(f'in, {kind}, {len(after)} greedy tokens', same, 'the same' if same else f'{said!r} here, {wanted!r} there')
 
     def goes_out(self, shape):
-        text = open(self.text, 'rb').read()[:3000].decode('utf-8', 'ignore')
-        (self.room / 'scored.txt').write_text(text)
         self.heed('train', 'lm', '--data', self.text, '--tokenizer', 'byte_pair', '--vocabulary', '600', '--d-model', '48', '--heads', '4',
-                  '--layers', '3', '--d-ff', '96', '--max-length', '1600', '--steps', '20', '--batch-size', '2', '--name', shape, '--quiet',
+                  '--layers', '3', '--d-ff', '96', '--max-length', str(WINDOW), '--steps', '20', '--batch-size', '2', '--name', shape, '--quiet',
                   *SHAPES[shape].split())
         self.heed('export', f'runs/{shape}', '--as', 'huggingface', '--out', shape)
         model, tokenizer = AutoModelForCausalLM.from_pretrained(self.room / shape).eval(), AutoTokenizer.from_pretrained(self.room / shape)
         self.check(f'out, {shape}, the class', type(model).__name__ == {'llama': 'LlamaForCausalLM', 'gpt2': 'GPT2LMHeadModel'}[shape], type(model).__name__)
+        content = open(self.text, 'rb').read()[:20 * WINDOW].decode('utf-8', 'ignore')
+        text = next(content[:end] for end in range(WINDOW, len(content)) if len(tokenizer(content[:end]).input_ids) == WINDOW + 1)
+        (self.room / 'scored.txt').write_text(text)
         ids = tokenizer(text, return_tensors='pt').input_ids
         same = tokenizer.decode(ids[0]) == text
         self.check(f'out, {shape}, {ids.shape[1]} tokens decoded', same, 'the text' if same else 'another text')

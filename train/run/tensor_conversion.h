@@ -26,7 +26,8 @@ class TensorConversion {
   /// The file must outlive it. `model` says in errors what the tensors should be: "a GPT-2 of that
   /// config.json".
   TensorConversion(const SafeTensors& file, std::string model);
-  TensorConversion(const GgufFile& file, std::string model);  ///< The same for the tensors of a GGUF file.
+  /// Takes the tensors of a GGUF file, which must outlive it.
+  TensorConversion(const GgufFile& file, std::string model);
 
   /// True where the file has such a tensor that is neither taken nor left out yet.
   bool has(const std::string& name) const { return remaining_.contains(name); }
