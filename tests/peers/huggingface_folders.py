@@ -98,7 +98,7 @@ class Judge:
         same = tokenizer.decode(ids[0]) == text
         self.check(f'out, {shape}, {ids.shape[1]} tokens decoded', same, 'the text' if same else 'another text')
         scored = json.loads(self.heed('evaluate', f'runs/{shape}', '--data', 'scored.txt', '--json'))
-        loss = float(torch.nn.functional.cross_entropy(model(ids).logits[0, :-1].double(), ids[0, 1:]))
+        loss = float(torch.nn.functional.cross_entropy(model(ids[:, :-1]).logits[0].double(), ids[0, 1:]))
         apart = abs(scored['loss'] - loss) / loss
         self.check(f'out, {shape}, loss of {ids.shape[1] - 1} tokens, {loss:.6f} nats there', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
 
