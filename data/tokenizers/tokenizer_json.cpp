@@ -34,7 +34,8 @@ class TokenizerJson {
            "its model is not of the type BPE");
     demand(is_unset_or(*model, "byte_fallback", false), "byte_fallback is set, so its tokens are no bytes");
     demand(is_unset_or(*model, "ignore_merges", false), "ignore_merges is set");
-    demand(is_unset_or(*model, "dropout", 0), "merges are dropped at random");
+    demand(is_unset_or(*model, "dropout", 0) || is_unset_or(*model, "dropout", 0.0),
+           "merges are dropped at random");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       demand(is_unset_or(*model, key, ""), text(key, " is set"));
     demand(is_unset_or(json_, "normalizer", Json()), "it has a normalizer, which changes texts");

@@ -2,7 +2,7 @@
 # run.sh PART...: tests and measures Heed on the GPU of this machine, with what pack.sh has built elsewhere. Nothing is compiled here.
 #   kernels      one step of ListOps and of GPT-2 kernel by kernel; in turn with the pack HEED_BEFORE, where that is set
 #   attention    attention alone beside FlashAttention, cuDNN and Fastmax in PyTorch
-#   lra          steps of ListOps and Image beside PyTorch, eager and compiled
+#   lra          steps of ListOps and Image beside PyTorch, eager and compiled; listops: of ListOps alone
 #   gpt2, shakespeare, translate     the same of GPT-2 124M, of nanoGPT's Shakespeare and of translate-conti
 #   sanitize     compute-sanitizer over kernels in small shapes: racecheck, then memcheck
 #   trainings    the trainings of trainings.txt (or of the file HEED_QUEUE), several at once; those of the archive HEED_TRAININGS are continued

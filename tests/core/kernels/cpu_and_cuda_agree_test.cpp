@@ -126,7 +126,7 @@ TEST_CASE("twins: layers of any width are normalised") {
   const DType dtype = any_float();
   const auto scale =
       GENERATE(kernel::NormScale::variance, kernel::NormScale::deviation, kernel::NormScale::rms);
-  const int64_t width = GENERATE(1, 64, 65, 129, 300, 700, 1000, 1025, 3000);
+  const int64_t width = GENERATE(1, 64, 65, 128, 129, 300, 700, 1000, 1024, 1025, 3000);
   const int64_t rows = width > 500 ? 70 : 5000;
   const Shape shape{rows, width};
   const Tensor x = random_tensor(shape, dtype), dy = random_tensor(shape, dtype, 2);

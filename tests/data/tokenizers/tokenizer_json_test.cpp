@@ -114,6 +114,7 @@ TEST_CASE("tokenizer.json: what is no byte pairs is refused by its reason") {
   refused("not of the type BPE", [](Json&, Json& model) { model.set("type", "Unigram"); });
   refused("byte_fallback is set", [](Json&, Json& model) { model.set("byte_fallback", true); });
   refused("ignore_merges is set", [](Json&, Json& model) { model.set("ignore_merges", true); });
+  CHECK_NOTHROW(tokenizer_of_json(small_json([](Json&, Json& model) { model.set("dropout", 0.0); })));
   refused("dropped at random", [](Json&, Json& model) { model.set("dropout", 0.1); });
   refused("end_of_word_suffix is set", [](Json&, Json& model) { model.set("end_of_word_suffix", "</w>"); });
   refused("continuing_subword_prefix is set",
