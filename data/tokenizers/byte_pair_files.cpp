@@ -208,9 +208,9 @@ std::vector<std::string> detail::spelled_pieces(const std::vector<std::string>& 
 
 std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
                                     const std::vector<PieceMerge>& merges, PreTokenizer pre_tokenizer) {
-  std::string out(title);
-  if (pre_tokenizer != PreTokenizer::gpt2)
-    out = text(title_with_pre_tokenizer, "\npre_tokenizer ", individual_digits);
+  std::string out = pre_tokenizer == PreTokenizer::gpt2
+                        ? std::string(title)
+                        : text(title_with_pre_tokenizer, "\npre_tokenizer ", individual_digits);
   out += text("\npieces ", pieces.size(), "\n");
   for (const std::string& bytes : pieces) out += spelled(bytes) + "\n";
   return out + text("merges ", merges.size(), "\n") + byte_pair_lines(pieces, merges);
