@@ -7,6 +7,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/number_text.h"
+#include "heed/train/experiments/run_curve.h"
 #include "heed/train/metrics/score_name.h"
 
 namespace heed {
