@@ -62,7 +62,7 @@ Tensor attend(Attention& attention, const AttentionInput& input) {
     if (input.keys) wide.keys = input.keys_are_queries() ? wide.queries : widened(input.keys);
     return cast(attend(attention, wide), DType::bf16);
   }
-  if (!input.mask.is_packed() || attention.takes_packed()) return attention.forward(input);
+  if (!input.mask.is_packed() || attention.takes_packed(input)) return attention.forward(input);
   const Tensor y = attention.forward(padded_input(input));
   return input.mask.query_packing() ? input.mask.query_packing()->packed(y) : y;
 }

@@ -105,8 +105,8 @@ class Attention : public Module {
   virtual Tensor forward(const AttentionInput& input) = 0;  ///< [B, Tq, width]
   /// An empty cache; null when this attention cannot decode step by step.
   virtual std::unique_ptr<AttentionCache> new_cache() const { return nullptr; }
-  /// True where forward() takes packed queries and keys; for others attend() pads them.
-  virtual bool takes_packed() const { return false; }
+  /// True where forward() takes the packed queries and keys of this call; for others attend() pads them.
+  virtual bool takes_packed(const AttentionInput&) const { return false; }
   /// True where forward() takes queries and keys in bf16 and returns the dtype of the queries; for others
   /// attend() gives f32.
   virtual bool takes_bf16() const { return false; }

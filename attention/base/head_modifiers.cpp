@@ -2,7 +2,6 @@
 #include "heed/attention/base/head_modifiers.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "heed/core/constant_table.h"
@@ -37,27 +36,6 @@ int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span) 
                           std::log(static_cast<double>(span) / static_cast<double>(num_exact));
   const auto logarithmic = static_cast<int64_t>(fraction * static_cast<double>(buckets - num_exact));
   return first_bucket + std::min(num_exact + logarithmic, buckets - 1);
-}
-
-Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const {
-  const auto is_long_enough = [&](const Tensor& table) { return table.extent(0) >= end; };
-  const auto make = [&] {
-    // The length is a power of two, so that decoding step by step makes few tables.
-    const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(end)));
-    const int64_t pairs = d / 2;
-    std::vector<double> values(static_cast<size_t>(length * d));
-    for (int64_t p = 0; p < pairs; ++p) {
-      const double rate = std::pow(base, -2 * static_cast<double>(p) / static_cast<double>(d));
-      for (int64_t t = 0; t < length; ++t) {
-        values[static_cast<size_t>(t * d + p)] = std::cos(static_cast<double>(t) * rate);
-        values[static_cast<size_t>(t * d + pairs + p)] = std::sin(static_cast<double>(t) * rate);
-      }
-    }
-    return cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
-  };
-  const auto table = tables_.get({x.dtype(), x.device()}, is_long_enough, make);
-  keep_for_replays(*table);  // a longer table may replace it
-  return view::slice(*table, 0, first, end);
 }
 
 HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
@@ -109,13 +87,7 @@ Tensor HeadModifiers::rotated(const Tensor& x, int64_t first, const Packing* pac
   if (!is_rotary(modifiers_.position)) return x;
   const auto pairs = modifiers_.position == PositionKind::rope ? kernel::RotaryPairs::halves
                                                                : kernel::RotaryPairs::neighbours;
-  const auto angles = [&](int64_t begin, int64_t end) {
-    return angles_.at(x, begin, end, x.extent(3), modifiers_.position_base);
-  };
-  if (packing == nullptr) return rotary(x, angles(first, first + x.extent(2)), pairs);
-  const Tensor of_tokens =
-      embedding(angles(0, packing->sequences.longest), reshape(packing->positions, Shape{x.extent(2)}));
-  return rotary(x, of_tokens, pairs);
+  return angles_.rotated(x, first, packing, modifiers_.position_base, pairs);
 }
 
 bool HeadModifiers::acts_on_scores() const {

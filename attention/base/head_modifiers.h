@@ -1,21 +1,10 @@
 // HeadModifiers: positions inside attention, query-key norm, softcap and sink, for most attentions.
 #pragma once
 
-#include "heed/core/parallel/recent_values.h"
+#include "heed/attention/base/rotary_angles.h"
 #include "heed/nn/attention.h"
 
 namespace heed {
-
-/// A table of rope's angles: pair i of d / 2 rotates by base^(-2 i / d) per position.
-class RotaryAngles {
- public:
-  /// Cosines, then sines, [end - first, d], of positions first <= t < end in the dtype and on the device of
-  /// x. d is even; d and base must be the same at each call.
-  Tensor at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const;
-
- private:
-  RecentValues<std::pair<DType, Device>, Tensor> tables_;  // cosines and sines by position
-};
 
 /// The modifiers of one attention, with their parameters:
 ///   query_gain, key_gain  [d] for qk_norm = rms; query_gain [H, 1, 1] for l2

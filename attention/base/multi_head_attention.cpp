@@ -39,6 +39,21 @@ kernel::AttentionParams attention_params(const AttentionInput& input, double sca
   return params;
 }
 
+kernel::AttentionParams masked_attention_params(const AttentionInput& input, double scale, double dropout,
+                                                int64_t first_query) {
+  kernel::AttentionParams call = attention_params(input, scale, dropout);
+  call.causal = input.mask.is_causal();
+  call.first_query = first_query;
+  call.key_lengths = input.mask.key_lengths();
+  call.bias = input.mask.bias();
+  if (input.mask.query_packing()) call.queries = input.mask.query_packing()->sequences;
+  if (const auto& packing = input.mask.key_packing()) {
+    call.keys = packing->sequences;
+    call.key_lengths = packing->key_lengths();
+  }
+  return call;
+}
+
 MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project)
     : query(project == Project::v ? Linear()
                                   : Linear(config.d_model, query_width(config), rng,
@@ -154,21 +169,6 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
 
 Tensor MultiHeadAttention::on_padded_heads(const Heads& heads, const AttentionInput& input) {
   return input.context.editor == nullptr ? on_heads(heads, input) : on_edited_heads(heads, input);
-}
-
-kernel::AttentionParams MultiHeadAttention::masked_params(const AttentionInput& input, double scale,
-                                                          int64_t first_query) const {
-  kernel::AttentionParams call = params(input, scale);
-  call.causal = input.mask.is_causal();
-  call.first_query = first_query;
-  call.key_lengths = input.mask.key_lengths();
-  call.bias = input.mask.bias();
-  if (input.mask.query_packing()) call.queries = input.mask.query_packing()->sequences;
-  if (const auto& packing = input.mask.key_packing()) {
-    call.keys = packing->sequences;
-    call.key_lengths = packing->key_lengths();
-  }
-  return call;
 }
 
 Heads MultiHeadAttention::normalize_and_rotate(Heads heads, const AttentionInput& input) const {

@@ -17,6 +17,9 @@ Tensor identity_values(const Tensor& x);
 Tensor softmax_map(const Tensor& q, const Tensor& k, double scale, const Mask& mask, int64_t first_query);
 /// Arguments of a fused op: `scale`, and in training the dropout rate and its random draw.
 kernel::AttentionParams attention_params(const AttentionInput& input, double scale, double dropout);
+/// attention_params() with the mask of the call and its packing; query 0 has position `first_query`.
+kernel::AttentionParams masked_attention_params(const AttentionInput& input, double scale, double dropout,
+                                                int64_t first_query);
 
 /// The input projections of an attention.
 enum class Project {
@@ -32,7 +35,7 @@ class MultiHeadAttention : public Attention {
   /// Creates the projections in `project`: [width, width] or, with fewer key-value heads, narrower.
   MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const AttentionInput& input) final;
-  bool takes_packed() const final { return true; }
+  bool takes_packed(const AttentionInput&) const final { return true; }
   bool takes_bf16() const final { return true; }
   /// Attends with given heads, without projections -> [B, H, Tq, dv]. input.queries and input.keys are the
   /// inputs that the heads were projected from. They may be empty; then the tensors that a variant computes
@@ -71,7 +74,10 @@ class MultiHeadAttention : public Attention {
     return attention_params(input, scale, config_.dropout);
   }
   /// params() with the mask of the call, whose first query is at this position.
-  kernel::AttentionParams masked_params(const AttentionInput& input, double scale, int64_t first_query) const;
+  kernel::AttentionParams masked_params(const AttentionInput& input, double scale,
+                                        int64_t first_query) const {
+    return masked_attention_params(input, scale, config_.dropout, first_query);
+  }
   /// Gives the map that make_map() computes to the recorder of the call, if there is one.
   template <class MakeMap>
   void record_map(const AttentionInput& input, const MakeMap& make_map) const {

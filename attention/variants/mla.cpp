@@ -14,6 +14,7 @@
 #include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
 #include "heed/attention/base/multi_head_attention.h"
+#include "heed/attention/base/rotary_angles.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -55,6 +56,9 @@ class LatentAttention final : public Attention {
         output_(config.inner_width(), config.d_model, rng,
                 {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
         gain_(constant_parameter(Shape{options_.rank}, 1)) {}
+  bool takes_packed(const AttentionInput& input) const override {
+    return !config_.cross && !has_trained_bias(input) && input.context.may_pack();
+  }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
     f("query", query_);
@@ -76,12 +80,15 @@ class LatentAttention final : public Attention {
     const int64_t first_query = cache != nullptr ? first_key : input.keys.extent(1) - input.queries.extent(1);
     const Tensor q = by_heads(query_(input.queries), config_.heads);  // [B, H, Tq, d + r]
     const Tensor content_q = slice(q, 3, 0, d_);
-    const Tensor rotated_q = rotate(slice(q, 3, d_, d_ + options_.turned), first_query);
+    const Tensor rotated_q =
+        rotated(slice(q, 3, d_, d_ + options_.turned), first_query, input.mask.query_packing().get());
     // One key-value head, which is cached: its key is the shared rotated key, its value the latent vector.
     const Tensor c = down_(input.keys);
     const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
     Heads cached{
-        .q = {}, .k = rotate(by_heads(turned_key_(input.keys), 1), first_key), .v = by_heads(latent, 1)};
+        .q = {},
+        .k = rotated(by_heads(turned_key_(input.keys), 1), first_key, input.mask.key_packing().get()),
+        .v = by_heads(latent, 1)};
     if (cache != nullptr) {
       cache->append_to_cache(cached);
       cache->queries += input.queries.extent(1);
@@ -119,15 +126,17 @@ class LatentAttention final : public Attention {
     return reshape(linear.weight, Shape{config_.heads, d_, options_.rank});
   }
   /// Applies rope to x [B, H, T, r]; row 0 has position `first`.
-  Tensor rotate(const Tensor& x, int64_t first) const {
-    return rotary(x, angles_.at(x, first, first + x.extent(2), options_.turned, options_.base),
-                  kernel::RotaryPairs::halves);
+  Tensor rotated(const Tensor& x, int64_t first, const Packing* packing) const {
+    return angles_.rotated(x, first, packing, options_.base, kernel::RotaryPairs::halves);
+  }
+  /// True where the mask has a bias that gets a gradient, which attention by tiles does not compute.
+  static bool has_trained_bias(const AttentionInput& input) {
+    return input.mask.bias() && input.mask.bias().node() && recording();
   }
 
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& input,
                 int64_t first_query) {
     const double scale = 1 / std::sqrt(static_cast<double>(d_ + options_.turned));
-    const bool has_trained_bias = input.mask.bias() && input.mask.bias().node() && recording();
     const auto map = [&] {
       return softmax_map(q, repeat_heads(k, config_.heads), scale, input.mask, first_query);
     };
@@ -135,14 +144,9 @@ class LatentAttention final : public Attention {
       const NoGrad no_grad;
       input.context.recorder->record(*this, map());
     }
-    if (has_trained_bias)
+    if (has_trained_bias(input))
       return matmul(dropout(map(), config_.dropout, input.context.rng), repeat_heads(v, config_.heads));
-    kernel::AttentionParams call = attention_params(input, scale, config_.dropout);
-    call.causal = input.mask.is_causal();
-    call.first_query = first_query;
-    call.key_lengths = input.mask.key_lengths();
-    call.bias = input.mask.bias();
-    return attention(q, k, v, call);
+    return attention(q, k, v, masked_attention_params(input, scale, config_.dropout, first_query));
   }
 
   AttentionConfig config_;
