@@ -60,9 +60,9 @@ TEST_CASE("import: a LLaMA in a GGUF file becomes such a run, and a damaged file
   io::write(shell.scratch / "cut.gguf", llama_file().substr(0, 3000));
   check_refused(shell, {"import", "cut.gguf", "--name", "cut"}, 3, {"cut.gguf is not a GGUF file"});
   io::write(shell.scratch / "words.txt", "the moon");
-  check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "does not begin with GGUF"});
+  check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "begins like no model file", "GGUF", "llm.c", "llama2.c"});
   CHECK_FALSE(io::exists(shell.scratch / "runs/cut"));
-  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a GGUF file"});
+  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a model file"});
 }
 
 TEST_CASE("export: a LLaMA is written as a GGUF file, from which the same weights are imported") {
