@@ -14,18 +14,21 @@
 namespace heed {
 namespace {
 
-/// Gives a model without a tokenizer that of the folder data.merges, or one of ids. Returns whether its texts
-/// are text.
-bool take_tokenizer(ImportedModel& found, Config& config) {
-  if (found.tokenizer) return true;
+/// Gives a model without a tokenizer that of the folder data.merges, or one of ids. Returns whether texts are
+/// ids.
+bool take_tokenizer(ImportedModel& found, Config& config, const Path& source) {
   std::string merges;
   for (const OptionText& option : options_of(config)) {
     if (option.name == "data.merges") merges = option.value;
   }
+  if (found.tokenizer && !merges.empty())
+    fail("import: data.merges = ", shown(merges), " is for a model without a tokenizer, and that of ", source,
+         " has one. Leave it out.");
+  if (found.tokenizer) return false;
   found.tokenizer = merges.empty() ? make_id_tokenizer(found.vocabulary)
                                    : padded_byte_pair(find_data(merges), found.vocabulary);
-  config.set("data.tokenizer", merges.empty() ? "ids" : "byte_pair", "import: ");
-  return !merges.empty();
+  config.set("data.tokenizer", found.tokenizer->kind(), "import: ");
+  return merges.empty();
 }
 
 int run_import(const ParsedArguments& arguments) {
@@ -38,7 +41,7 @@ int run_import(const ParsedArguments& arguments) {
   Config config = preset_config("lm");  // it learns from embedded verse unless --data gives another text
   for (const auto& [key, value] : found.settings) config.set(key, value, source.string() + ": ");
   apply_settings(config, arguments);
-  const bool has_ids_only = !take_tokenizer(found, config);
+  const bool has_ids_only = take_tokenizer(found, config, source);
   config.check();
   const NamedBytes artifact{"tokenizer.text." + found.tokenizer->kind(), found.tokenizer->save()};
   config.task->load_artifacts(config, {artifact});
@@ -85,7 +88,8 @@ Command command::import_model() {
           "fine-tune",
       .positional = "FILE|FOLDER",
       .positional_help =
-          "a GGUF file of a LLaMA, a checkpoint of llm.c or llama2.c, or the folder of a GPT-2 or LLaMA with "
+          "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c or nanoGPT (ckpt.pt), or the folder of a "
+          "GPT-2 or LLaMA with "
           "config.json, model.safetensors and "
           "its tokenizer, as Hugging Face's Transformers saves it",
       .min_positional = 1,

@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 constexpr const char* kind_of_file = "a llama2.c checkpoint";
-constexpr size_t header_bytes = 256;  // of version 1
+constexpr size_t header_bytes = 256;  // the header of version 1 has so many
 constexpr size_t header_0_integers = 7;
 constexpr int64_t max_header_size = 1 << 24;
 

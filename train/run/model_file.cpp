@@ -7,6 +7,7 @@
 #include "heed/train/run/llama2_c_file.h"
 #include "heed/train/run/llama_gguf.h"
 #include "heed/train/run/llm_c_file.h"
+#include "heed/train/run/nanogpt_file.h"
 
 namespace heed {
 namespace {
@@ -32,6 +33,9 @@ constexpr ModelFileKind kinds[] = {
     {"the integer 20240326 (a GPT-2 of llm.c)",
      [](std::string_view bytes) { return begins_with(bytes, llm_c_magic); },
      [](std::string bytes, const Path& path) { return read_llm_c(bytes, path.string()); }},
+    {"PK, as a zip archive does (a GPT-2 of nanoGPT, saved by PyTorch)",
+     [](std::string_view bytes) { return bytes.starts_with("PK\x03\x04"); },
+     [](std::string bytes, const Path& path) { return read_nanogpt(bytes, path); }},
     {"the integer 0x616b3432, or seven sizes (a LLaMA of llama2.c)",
      [](std::string_view bytes) {
        return begins_with(bytes, llama2_c_magic) || is_llama2_c_without_mark(bytes);

@@ -16,15 +16,15 @@ class TensorSequence {
   /// Both must outlive it, and the sources. `kind` names the format in errors: "an llm.c checkpoint".
   TensorSequence(std::string_view bytes, const std::string& name, std::string kind);
 
-  /// The next integer of 32 bits of the header; `field` names it in errors.
+  /// Reads an integer of 32 bits of the header and moves past it; `field` names it in errors.
   int64_t integer(const char* field);
-  /// The next integer, which must be a size from 1 to 2^24.
+  /// Reads an integer() that must be a size from 1 to 2^24.
   int64_t size(const char* field);
   /// Moves to this byte, where the numbers begin. Fails where the file ends before.
   void begin_numbers(size_t offset, std::string_view dtype);
-  /// The next numbers are this tensor.
+  /// Gives the numbers that follow a name and a shape, and moves past them.
   void add(const std::string& name, const std::vector<int64_t>& shape);
-  /// The next numbers are this tensor, followed by `rows` rows that are left out.
+  /// Does what add() does, and leaves out `rows` rows behind the tensor.
   void add_padded(const std::string& name, const std::vector<int64_t>& shape, int64_t rows);
   /// Leaves out a tensor.
   void leave_out(const std::string& name, const std::vector<int64_t>& shape) { take(name, shape); }

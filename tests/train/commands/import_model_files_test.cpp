@@ -2,6 +2,7 @@
 #include "heed/core/io/files.h"
 #include "heed/tests/train/llama2_c_bytes.h"
 #include "heed/tests/train/llm_c_bytes.h"
+#include "heed/tests/train/nanogpt_bytes.h"
 #include "heed/tests/train/shell.h"
 
 using namespace heed;
@@ -69,4 +70,55 @@ TEST_CASE("import: a checkpoint gets its tokenizer by --merges, with unused toke
   check_refused(shell, {"import", "small.bin", "--merges", "gpt2", "--name", "x"}, 3,
                 {"the tokenizer has 300 tokens, and the model 21"});
   CHECK_FALSE(io::exists(shell.scratch / "runs/x"));
+}
+
+TEST_CASE("import and export: a checkpoint of nanoGPT goes in, out and in again as the same model") {
+  const Shell shell;
+  write_ids(shell, nanogpt_tokens);
+  DecoderOnly model = random_model(small_nanogpt(), nanogpt_tokens, 1);
+  NanogptBytes file(model);
+  file.prefix = "_orig_mod.";
+  io::write(shell.scratch / "theirs.pt", file.bytes());
+  CHECK_THAT(said_by(shell, "import theirs.pt --name first --data ids.txt --eval-batches 1"),
+             containing("runs/first: a GPT-2 of") && containing("the run has ids only"));
+  CHECK_THAT(said_by(shell, "export runs/first --as nanogpt --out ckpt.pt"),
+             containing("ckpt.pt: the model of step 0"));
+  said_by(shell, "import ckpt.pt --name second --data ids.txt --eval-batches 1");
+  for (const char* name : {"ckpt/step_000000/model.safetensors", "ckpt/step_000000/tokenizer.text.ids"})
+    CHECK(io::read(shell.scratch / "runs/first" / name) == io::read(shell.scratch / "runs/second" / name));
+  CHECK(said_by(shell, "evaluate runs/first --json") == said_by(shell, "evaluate runs/second --json"));
+  check_refused(shell, {"export", "runs/first", "--as", "nanogpt", "--out", "ckpt.pt"}, 2,
+                {"ckpt.pt", "is there already"});
+  check_refused(shell, {"export", "runs/first", "--as", "nanogpt"}, 2, {"--as nanogpt needs --out ckpt.pt"});
+  check_refused(shell, {"export", "runs/first", "--as", "llm.c", "--out", "x"}, 2,
+                {"an llm.c checkpoint needs model.activation = gelu_tanh"});
+  check_refused(shell, {"export", "runs/first", "--as", "huggingface", "--out", "x"}, 2,
+                {"a GPT-2 needs data.tokenizer = byte_pair"});
+  CHECK_FALSE(io::exists(shell.scratch / "x"));
+  // The activation of older versions is not in the file.
+  said_by(shell, "import theirs.pt --name older --activation gelu_tanh --data ids.txt --eval-batches 1");
+  said_by(shell, "export runs/older --as llm.c --out older.bin");
+  CHECK_THAT(said_by(shell, "import older.bin --name again"), containing("runs/again: a GPT-2 of"));
+  CHECK(io::read(shell.scratch / "runs/again/ckpt/step_000000/model.safetensors") ==
+        io::read(shell.scratch / "runs/first/ckpt/step_000000/model.safetensors"));
+}
+
+TEST_CASE("import: a checkpoint of nanoGPT with code in it runs nothing and makes no run") {
+  const Shell shell;
+  DecoderOnly model = random_model(small_nanogpt(), nanogpt_tokens, 1);
+  const NanogptBytes file(model);
+  io::write(shell.scratch / "bad.pt", file.bytes(file.pickle([](PickleWriter& out) {
+    out.text("x").global("os", "system").begin_tuple().text("touch canary").end_tuple().call().set();
+  })));
+  check_refused(shell, {"import", "bad.pt", "--name", "bad"}, 3,
+                {"bad.pt/data.pkl: byte ", "it names os.system", "Nothing of it was run"});
+  CHECK_FALSE(io::exists(shell.scratch / "canary"));
+  CHECK_FALSE(io::exists(shell.scratch / "runs/bad"));
+}
+
+TEST_CASE("import: a model with a tokenizer of its own takes no other") {
+  const Shell shell;
+  write_gpt2_folder(shell.scratch / "gpt2");
+  check_refused(shell, {"import", "gpt2", "--merges", "gpt2", "--name", "x"}, 2,
+                {"data.merges = gpt2 is for a model without a tokenizer", "Leave it out"});
 }
