@@ -29,6 +29,7 @@ struct SavedTensor {
   int64_t count;    ///< numbers of its storage
   int64_t offset = 0;
   std::string storage = "FloatStorage";
+  bool is_parameter = false;  ///< whether it is saved as a parameter, not as the tensor alone
 };
 
 /// A checkpoint in the making.
@@ -103,6 +104,7 @@ struct NanogptBytes {
   }
   /// Writes a tensor as torch.save does.
   static void put(PickleWriter& out, const SavedTensor& one) {
+    if (one.is_parameter) out.global("torch._utils", "_rebuild_parameter").begin_tuple();
     out.global("torch._utils", "_rebuild_tensor_v2").begin_tuple().begin_tuple().text("storage");
     out.global("torch", one.storage).text(one.key).text("cuda:0").integer(one.count).end_tuple().persistent();
     out.integer(one.offset).begin_tuple();
@@ -110,6 +112,9 @@ struct NanogptBytes {
     out.end_tuple().begin_tuple();
     for (const int64_t stride : one.strides) out.integer(stride);
     out.end_tuple().boolean(false).global("collections", "OrderedDict").begin_tuple().end_tuple().call();
+    out.end_tuple().call();
+    if (!one.is_parameter) return;
+    out.boolean(true).global("collections", "OrderedDict").begin_tuple().end_tuple().call();
     out.end_tuple().call();
   }
   /// The archive with this data.pkl, or pickle().

@@ -84,9 +84,9 @@ TEST_CASE("import and export: a checkpoint of nanoGPT goes in, out and in again 
   CHECK_THAT(said_by(shell, "export runs/first --as nanogpt --out ckpt.pt"),
              containing("ckpt.pt: the model of step 0"));
   said_by(shell, "import ckpt.pt --name second --data ids.txt --eval-batches 1");
-  for (const char* name : {"ckpt/step_000000/model.safetensors", "ckpt/step_000000/tokenizer.text.ids"})
+  for (const char* name :
+       {"ckpt/step_000000/model.safetensors", "ckpt/step_000000/tokenizer.text.ids", "config.toml"})
     CHECK(io::read(shell.scratch / "runs/first" / name) == io::read(shell.scratch / "runs/second" / name));
-  CHECK(said_by(shell, "evaluate runs/first --json") == said_by(shell, "evaluate runs/second --json"));
   check_refused(shell, {"export", "runs/first", "--as", "nanogpt", "--out", "ckpt.pt"}, 2,
                 {"ckpt.pt", "is there already"});
   check_refused(shell, {"export", "runs/first", "--as", "nanogpt"}, 2, {"--as nanogpt needs --out ckpt.pt"});
