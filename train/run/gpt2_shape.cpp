@@ -88,9 +88,9 @@ std::vector<std::pair<std::string, std::string>> gpt2_settings(const Gpt2Config&
 }
 
 bool convert_gpt2(TensorConversion& conversion, const Gpt2Config& config, const Gpt2Spelling& spelling) {
-  if (config.layers > max_tensors)
-    fail(Fault::data, conversion.file(), ": it has ", config.layers, " layers, and a file has at most ",
-         max_tensors, " tensors.");
+  if (config.layers > conversion.count())
+    fail(Fault::data, conversion.file(), ": its settings give ", config.layers, " layers, and it has ",
+         conversion.count(), " tensors. Give the file of a whole model.");
   conversion.leave_out(is_mask);
   const std::string& prefix = spelling.prefix;
   const int64_t width = config.width;

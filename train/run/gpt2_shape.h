@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, std::string>> gpt2_settings(const Gpt2Config&
 
 /// Moves all tensors of a GPT-2 to those of a DecoderOnly with softmax attention and learned positions:
 /// renames them, and splits the joint layer of query, key and value. Returns whether the output layer is the
-/// embedding. The masks in old files are left out. Fault::data for more layers than a file can have.
+/// embedding. The masks in old files are left out. Fault::data for more layers than tensors.
 bool convert_gpt2(TensorConversion& conversion, const Gpt2Config& config, const Gpt2Spelling& spelling);
 
 /// What a format asks of a model beyond GPT-2's shape.

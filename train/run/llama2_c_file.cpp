@@ -74,7 +74,7 @@ ImportedModel read_llama2_c(std::string_view bytes, const std::string& name) {
   LlamaSizes sizes{.norm_epsilon = 1e-5, .rope_base = 10000};
   sizes.width = file.size("dim");
   sizes.hidden = file.size("hidden_dim");
-  sizes.layers = file.size("n_layers");
+  sizes.layers = file.layers("n_layers");
   sizes.heads = file.size("n_heads");
   sizes.kv_heads = file.size("n_kv_heads");
   sizes.vocabulary = has_mark ? file.size("vocab_size") : file.integer("vocab_size");
@@ -89,8 +89,6 @@ ImportedModel read_llama2_c(std::string_view bytes, const std::string& name) {
       file.refuse(at, "shared_classifier is ", static_cast<int>(bytes[at]), "; it must be 0 or 1");
     sizes.tied = bytes[at] == 1;
   }
-  if (sizes.layers > max_tensors)
-    file.refuse(first + 8, "n_layers is ", sizes.layers, "; it must be at most ", max_tensors);
   if (sizes.width % (2 * sizes.heads) != 0)
     file.refuse(first + 12, "n_heads is ", sizes.heads, "; dim, ", sizes.width,
                 ", must be a multiple of twice that: pairs of a head's numbers are rotated");

@@ -40,6 +40,8 @@ class TensorConversion {
   TensorConversion(std::string file, std::vector<TensorSource> tensors, std::string model);
 
   const std::string& file() const { return file_; }  ///< names the file in errors
+  /// The number of tensors that are neither taken nor left out yet.
+  int64_t count() const { return static_cast<int64_t>(remaining_.size()); }
   /// True where the file has such a tensor that is neither taken nor left out yet.
   bool has(const std::string& name) const { return remaining_.contains(name); }
   /// Leaves out all tensors for which `is_left_out(name)`.

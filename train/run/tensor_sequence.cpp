@@ -1,6 +1,7 @@
 // Checks each tensor against the end of the file before anything is made of it.
 #include "heed/train/run/tensor_sequence.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "heed/core/io/array.h"
@@ -28,6 +29,16 @@ int64_t TensorSequence::size(const char* field) {
   const int64_t value = integer(field);
   if (value < 1 || value > max_size)
     refuse(at_ - sizeof(int32_t), field, " is ", value, "; it must be 1 to ", max_size);
+  return value;
+}
+
+int64_t TensorSequence::layers(const char* field) {
+  constexpr size_t min_layer_bytes = 32;  // a layer has 9 tensors or more
+  const int64_t value = size(field);
+  const auto room = static_cast<int64_t>(bytes_.size() / min_layer_bytes);
+  if (value > std::min(room, max_tensors))
+    refuse(at_ - sizeof(int32_t), field, " is ", value, "; a file of ", bytes_.size(), " bytes has at most ",
+           std::min(room, max_tensors), " layers");
   return value;
 }
 

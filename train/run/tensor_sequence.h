@@ -20,6 +20,9 @@ class TensorSequence {
   int64_t integer(const char* field);
   /// Reads an integer() that must be a size from 1 to 2^24.
   int64_t size(const char* field);
+  /// Reads a size() of which each one is a layer: there cannot be more than the file has room for, so that a
+  /// small file takes little memory.
+  int64_t layers(const char* field);
   /// Moves to this byte, where the numbers begin. Fails where the file ends before.
   void begin_numbers(size_t offset, std::string_view dtype);
   /// Gives the numbers that follow a name and a shape, and moves past them.
