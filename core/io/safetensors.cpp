@@ -8,7 +8,7 @@
 #include <set>
 
 #include "heed/core/io/files.h"
-#include "heed/core/io/half.h"
+#include "heed/core/io/float_bytes.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 
@@ -253,23 +253,10 @@ void SafeTensors::check_finite(const TensorEntry& entry) const {
 
 std::vector<float> SafeTensors::floats(const TensorEntry& entry) const {
   const auto held = bytes(entry);
-  if (entry.dtype == "f32") {
-    std::vector<float> out(held.size() / sizeof(float));
-    if (!out.empty()) std::memcpy(out.data(), held.data(), held.size());
-    return out;
-  }
-  if (entry.dtype != "bf16" && entry.dtype != "f16")
+  if (float_bytes(entry.dtype) == 0)
     fail(Fault::data, name_, ": ", entry.name, " is ", entry.dtype,
          ". Weights can be f32, bf16 or f16: save the model in one of these.");
-  std::vector<float> out;
-  out.reserve(held.size() / sizeof(uint16_t));
-  for (size_t at = 0; at < held.size(); at += sizeof(uint16_t)) {
-    uint16_t bits;
-    std::memcpy(&bits, held.data() + at, sizeof bits);
-    out.push_back(entry.dtype == "f16" ? half_value(bits)
-                                       : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
-  }
-  return out;
+  return floats_of(held, entry.dtype);
 }
 
 const TensorEntry* SafeTensors::damaged() const {

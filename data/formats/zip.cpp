@@ -1,4 +1,5 @@
-// The zip reader: it follows the directory at the end of the file, and every entry must agree with it.
+// The zip reader: it follows the directory at the end of the file, and every entry must agree with it. The
+// writer stores.
 #include "heed/data/formats/zip.h"
 
 #include <zlib.h>
@@ -14,6 +15,8 @@ namespace heed {
 namespace {
 
 constexpr uint32_t end_mark = 0x06054b50, directory_mark = 0x02014b50, local_mark = 0x04034b50;
+constexpr uint32_t zip64_mark = 0x06064b50, locator_mark = 0x07064b50;
+constexpr size_t zip64_record_bytes = 56, zip64_locator_bytes = 20;
 constexpr size_t end_bytes = 22, directory_bytes = 46, local_header_bytes = 30;  // without names and comments
 
 /// A little-endian number of a record: its offset from the record's begin, and its bytes.
@@ -24,6 +27,11 @@ struct NumberField {
 // The record that ends the archive.
 constexpr NumberField this_volume{4, 2}, directory_volume{6, 2}, entries_here{8, 2}, entries_in_all{10, 2},
     directory_size{12, 4}, directory_offset{16, 4}, comment_size{20, 2};
+/// Numbers of the record of zip64 and those of the last record that say the same; the upper halves are 0.
+constexpr std::pair<NumberField, NumberField> zip64_twins[] = {{{24, 4}, entries_here},
+                                                               {{32, 4}, entries_in_all},
+                                                               {{40, 4}, directory_size},
+                                                               {{48, 4}, directory_offset}};
 // An entry of the directory.
 constexpr NumberField made_by{5, 1}, flags_field{8, 2}, method_field{10, 2}, crc_field{16, 4},
     packed_size{20, 4}, full_size{24, 4}, name_size{28, 2}, extra_size{30, 2}, entry_comment_size{32, 2},
@@ -162,38 +170,69 @@ std::string inflate_raw(const ZipBytes& in, const DirectoryEntry& entry, std::st
   return out;
 }
 
+uint32_t crc_of(std::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+void check_crc(const ZipBytes& in, const DirectoryEntry& entry, std::string_view bytes) {
+  if (crc_of(bytes) != entry.crc) in.refuse_entry(entry.at, entry.name, "does not match its CRC-32.");
+}
+
+/// Appends the lowest `width` bytes of a number, little-endian.
+void append_number(std::string& out, uint32_t value, int width) {
+  for (int i = 0; i < width; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+}
+
 /// The unpacked bytes of an entry, whose CRC-32 is checked.
 std::string unpack(const ZipBytes& in, const DirectoryEntry& entry, const EntrySpan& span) {
   const std::string_view packed = in.part(span.data, entry.packed);
   std::string bytes = entry.method == stored ? std::string(packed) : inflate_raw(in, entry, packed);
-  const auto crc =
-      static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-  if (crc != entry.crc) in.refuse_entry(entry.at, entry.name, "does not match its CRC-32.");
+  check_crc(in, entry, bytes);
   return bytes;
 }
 
-}  // namespace
+/// An entry of the directory and its place.
+struct PlacedEntry {
+  DirectoryEntry entry;
+  EntrySpan span;
+};
 
-std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, const ZipLimits& limits) {
-  const ZipBytes in{archive, name};
+/// Fails unless nothing lies between the directory and the record that ends the archive, or the two records
+/// of zip64, which must agree with that record.
+void check_directory_end(const ZipBytes& in, size_t end, uint64_t directory_end) {
+  if (directory_end == end) return;
+  if (directory_end + zip64_record_bytes + zip64_locator_bytes != end ||
+      in.mark(directory_end) != zip64_mark || in.mark(directory_end + zip64_record_bytes) != locator_mark)
+    in.refuse(end, "the directory is not where this end record says.");
+  for (const auto& [wide, narrow] : zip64_twins) {
+    if (in.number(directory_end, wide) != in.number(end, narrow) ||
+        in.number(directory_end, {wide.offset + 4, 4}) != 0)
+      in.refuse(directory_end,
+                "the records of zip64 do not agree with the last record. An archive of 4 GiB or "
+                "more cannot be read.");
+  }
+}
+
+/// The entries of an archive, checked, in the order of its directory.
+std::vector<PlacedEntry> placed_entries(const ZipBytes& in, const ZipLimits& limits) {
   const size_t end = find_end(in);
   const uint32_t count = in.number(end, entries_in_all);
   const uint64_t directory = in.number(end, directory_offset);
   if (in.number(end, this_volume) != 0 || in.number(end, directory_volume) != 0 ||
       in.number(end, entries_here) != count)
     in.refuse(end, "the archive is one of several volumes.");
-  if (directory + in.number(end, directory_size) != end)
-    in.refuse(end, "the directory is not where this end record says.");
+  const uint64_t directory_end = directory + in.number(end, directory_size);
+  check_directory_end(in, end, directory_end);
   if (static_cast<int64_t>(count) > limits.entries) {
     in.refuse(end, count, " entries; at most ", limits.entries, " are accepted.");
   }
-  std::vector<DirectoryEntry> listed;
+  std::vector<PlacedEntry> out;
   std::set<std::string> names;
   int64_t total = 0;
   uint64_t at = directory;
   for (uint32_t i = 0; i < count; ++i) {
-    listed.push_back(read_directory_entry(in, at));
-    const DirectoryEntry& entry = listed.back();
+    out.push_back({read_directory_entry(in, at), {}});
+    const DirectoryEntry& entry = out.back().entry;
     at += directory_bytes + entry.name.size() + in.number(at, extra_size) + in.number(at, entry_comment_size);
     total += entry.size;
     if (total > limits.bytes) {
@@ -201,21 +240,82 @@ std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, con
     }
     if (!names.insert(entry.name).second) in.refuse_entry(entry.at, entry.name, "is there twice.");
   }
-  if (at != end) in.refuse(at, "the directory has bytes after its last entry.");
+  if (at != directory_end) in.refuse(at, "the directory has bytes after its last entry.");
   // Entries that share bytes would unpack to more than the archive can hold.
-  std::vector<EntrySpan> spans;
-  for (const DirectoryEntry& entry : listed) spans.push_back(span_of(in, entry, directory));
-  std::vector<EntrySpan> sorted = spans;
+  std::vector<EntrySpan> sorted;
+  for (PlacedEntry& one : out) {
+    one.span = span_of(in, one.entry, directory);
+    sorted.push_back(one.span);
+  }
   std::ranges::sort(sorted, {}, &EntrySpan::header);
   for (size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i].header < sorted[i - 1].end) in.refuse(sorted[i].header, "two entries overlap.");
   }
+  return out;
+}
+
+}  // namespace
+
+std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, const ZipLimits& limits) {
+  const ZipBytes in{archive, name};
   std::vector<ZipEntry> entries;
-  for (size_t i = 0; i < listed.size(); ++i) {
-    if (listed[i].is_folder()) continue;
-    entries.push_back({.name = listed[i].name, .bytes = unpack(in, listed[i], spans[i])});
+  for (const auto& [entry, span] : placed_entries(in, limits)) {
+    if (!entry.is_folder()) entries.push_back({.name = entry.name, .bytes = unpack(in, entry, span)});
   }
   return entries;
+}
+
+std::vector<StoredEntry> stored_entries(std::string_view archive, std::string_view name,
+                                        const ZipLimits& limits) {
+  const ZipBytes in{archive, name};
+  std::vector<StoredEntry> entries;
+  for (const auto& [entry, span] : placed_entries(in, limits)) {
+    if (entry.is_folder()) continue;
+    if (entry.method != stored)
+      in.refuse_entry(entry.at, entry.name, "is compressed; it must be stored, as PyTorch writes it.");
+    const std::string_view bytes = in.part(span.data, entry.size);
+    check_crc(in, entry, bytes);
+    entries.push_back({.name = entry.name, .bytes = bytes});
+  }
+  return entries;
+}
+
+std::string stored_zip(const std::vector<StoredEntry>& entries) {
+  constexpr uint64_t max_bytes = 0xFFFFFFFF;
+  uint64_t total = end_bytes;
+  for (const auto& [name, bytes] : entries)
+    total += bytes.size() + 2 * name.size() + local_header_bytes + directory_bytes;
+  if (total >= max_bytes || entries.size() >= 0xFFFF)
+    fail("zip: ", entries.size(), " files of ", total,
+         " bytes together; there can be 65534 files of less than 4 GiB. Write a smaller model.");
+  std::string out, directory;
+  for (const auto& [name, bytes] : entries) {
+    const auto size = static_cast<uint32_t>(bytes.size()), offset = static_cast<uint32_t>(out.size());
+    // Version 2.0, names in UTF-8, stored, no time, 1 January 1980.
+    std::string shared;
+    for (const uint32_t half : {20U, 0x800U, stored, 0U, 0x21U}) append_number(shared, half, 2);
+    for (const uint32_t word : {crc_of(bytes), size, size}) append_number(shared, word, 4);
+    append_number(shared, static_cast<uint32_t>(name.size()), 2);
+    append_number(shared, 0, 2);
+    append_number(out, local_mark, 4);
+    out += shared + name;
+    out += bytes;
+    append_number(directory, directory_mark, 4);
+    append_number(directory, 20, 2);
+    directory += shared;
+    directory.append(10, '\0');  // no comment, the first volume, no attributes
+    append_number(directory, offset, 4);
+    directory += name;
+  }
+  const auto offset = static_cast<uint32_t>(out.size());
+  out += directory;
+  append_number(out, end_mark, 4);
+  append_number(out, 0, 4);
+  for (int i = 0; i < 2; ++i) append_number(out, static_cast<uint32_t>(entries.size()), 2);
+  append_number(out, static_cast<uint32_t>(directory.size()), 4);
+  append_number(out, offset, 4);
+  append_number(out, 0, 2);
+  return out;
 }
 
 }  // namespace heed

@@ -46,6 +46,10 @@ std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& me
 /// Reads a folder with vocab.json and merges.txt, or encoder.json and vocab.bpe.
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder);
 
+/// read_byte_pair() of a folder, with special tokens such as <|unused_300|> behind it until there are `size`:
+/// some models have more embeddings than tokens. Fault::data where the folder has more tokens than `size`.
+std::unique_ptr<Tokenizer> padded_byte_pair(const Path& folder, int64_t size);
+
 /// Makes a tokenizer of tokens by id and merges by rank in the same spelling. With individual_digits a byte
 /// may lack a token, and is left out of texts, as by Hugging Face's tokenizers. Fault::data that begins with
 /// `name` and names the token or the merge that does not fit.

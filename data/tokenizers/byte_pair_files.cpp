@@ -272,4 +272,16 @@ std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder) {
        "Name the folder that holds the two files of the tokenizer.");
 }
 
+std::unique_ptr<Tokenizer> padded_byte_pair(const Path& folder, int64_t size) {
+  auto found = read_byte_pair(folder);
+  if (found->size() == size) return found;
+  if (found->size() > size)
+    fail(Fault::data, folder, ": the tokenizer has ", found->size(), " tokens, and the model ", size,
+         ". Give the tokenizer that the model was trained with.");
+  const BytePairLists lists = byte_pair_lists(*found);
+  std::vector<std::string> tokens = lists.tokens;
+  for (int64_t id = found->size(); id < size; ++id) tokens.push_back(spelled(text("<|unused_", id, "|>")));
+  return byte_pair_of(tokens, lists.merges, lists.pre_tokenizer, folder.string());
+}
+
 }  // namespace heed

@@ -10,6 +10,7 @@
 #include "heed/core/error.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/id_tokenizer.h"
 #include "heed/data/tokenizers/saved_vocabulary.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
@@ -253,8 +254,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_vie
   if (kind == "character") return detail::load_character_tokenizer(bytes, name);
   if (kind == "sentencepiece") return detail::load_sentencepiece(bytes, name);
   if (kind == "byte_pair") return detail::load_byte_pair(bytes, name);
+  if (kind == "ids") return detail::load_id_tokenizer(bytes, name);
   fail(Fault::data, name, ": tokenizers of the kind '", shown(kind),
-       "' are unknown. Known: word, character, sentencepiece, byte_pair.");
+       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids.");
 }
 
 }  // namespace heed

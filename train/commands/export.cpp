@@ -10,6 +10,8 @@
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/huggingface_folder.h"
 #include "heed/train/run/llama_gguf.h"
+#include "heed/train/run/llm_c_file.h"
+#include "heed/train/run/nanogpt_file.h"
 #include "heed/train/session/loaded_run.h"
 #include "heed/train/session/run_inputs.h"
 #include "heed/train/tasks/example_provider.h"
@@ -99,17 +101,39 @@ void write_test_examples(const Path& folder, const Config& config, int64_t count
   write_batches(folder / "test.safetensors", *config.task, {provider.test_batch(numbers, 0).batch});
 }
 
-/// Writes a run of a language model in the format of another program: `as` is gguf or huggingface.
-int export_as(const ParsedArguments& arguments, const std::string& as) {
-  const bool is_file = as == "gguf";
+/// A format of another program.
+struct ExportFormat {
+  std::string_view name;                        ///< its name for --as
+  const char* file;                             ///< how its files are called; null: it is a folder
+  std::string (*encode)(const ExportedModel&);  ///< makes the file; null: it is a folder
+};
+
+constexpr ExportFormat export_formats[] = {{"gguf", "FILE.gguf", encode_llama},
+                                           {"huggingface", nullptr, nullptr},
+                                           {"llm.c", "FILE.bin", encode_llm_c},
+                                           {"nanogpt", "ckpt.pt", encode_nanogpt}};
+
+/// The format of --as. Fails with a list of them.
+const ExportFormat& export_format(const std::string& as) {
+  for (const ExportFormat& format : export_formats) {
+    if (format.name == as) return format;
+  }
+  fail("--as ", shown(as),
+       ": it must be gguf, huggingface, llm.c or nanogpt. Without --as the files are safetensors.");
+}
+
+/// Writes a run of a language model in the format of another program.
+int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
+  const bool is_file = format.encode != nullptr;
   const Path out = is_file ? Path(arguments.get("out")) : new_folder(arguments),
              folder = arguments.positional[0];
-  if (out.empty()) fail("heed export --as gguf needs --out FILE.gguf, the file to write.");
+  if (out.empty())
+    fail("heed export --as ", format.name, " needs --out ", format.file, ", the file to write.");
   if (is_file && io::exists(out))
     fail("export: ", out, " is there already. Give --out a new file; nothing is overwritten.");
   LoadedRun run = load_run(folder, {.checkpoint = arguments.get("checkpoint")});
   if (run.config.task_name != "lm")
-    fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", as,
+    fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", format.name,
          " writes a language model. Give a run of the task lm.");
   const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
   const SafeTensors weights =
@@ -120,7 +144,7 @@ int export_as(const ParsedArguments& arguments, const std::string& as) {
                             .weights = weights,
                             .tokenizer = *tokenizer};
   const std::vector<NamedBytes> files =
-      is_file ? std::vector<NamedBytes>{{"", encode_llama(model)}} : huggingface_files(model);
+      is_file ? std::vector<NamedBytes>{{"", format.encode(model)}} : huggingface_files(model);
   if (!is_file) io::make_directories(out);
   size_t bytes = 0;
   for (const NamedBytes& one : files) {
@@ -137,11 +161,7 @@ int export_run(const ParsedArguments& arguments) {
       arguments, "export", {"out", "checkpoint", "as"},
       text("does not go with a run, whose settings and weights are given. Give ", arguments.positional[0],
            "/config.toml instead of the folder to export where such a run would begin."));
-  if (arguments.has("as")) {
-    const std::string as = arguments.get("as");
-    if (as == "gguf" || as == "huggingface") return export_as(arguments, as);
-    fail("--as ", shown(as), ": it must be gguf or huggingface. Without --as the files are safetensors.");
-  }
+  if (arguments.has("as")) return export_as(arguments, export_format(arguments.get("as")));
   const Path folder = new_folder(arguments);
   LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), tokenizer_files(run.checkpoint));
@@ -186,10 +206,11 @@ Command command::export_model() {
       .min_positional = 1,
       .max_positional = 1,
       .options = with_machine_options(
-          {{"out", "DIR|FILE", "new folder for the files; with --as gguf the new file"},
+          {{"out", "DIR|FILE", "new folder for the files; with --as gguf, llm.c or nanogpt the new file"},
            {"as", "FORMAT",
             "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's or GPT-2's "
-            "shape as a folder for Hugging Face's Transformers; weights in f32"},
+            "shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of GPT-2's shape as a "
+            "checkpoint of these programs; weights in f32"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

@@ -1,27 +1,47 @@
 // heed import: makes a run of a model that another program trained.
 #include "heed/core/io/files.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/id_tokenizer.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/huggingface_folder.h"
-#include "heed/train/run/llama_gguf.h"
+#include "heed/train/run/model_file.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/run/session_history.h"
 #include "heed/train/session/loaded_run.h"
+#include "heed/train/tasks/find_data.h"
 
 namespace heed {
 namespace {
+
+/// Gives a model without a tokenizer that of the folder data.merges, or one of ids. Returns whether texts are
+/// ids.
+bool take_tokenizer(ImportedModel& found, Config& config, const Path& source) {
+  std::string merges;
+  for (const OptionText& option : options_of(config)) {
+    if (option.name == "data.merges") merges = option.value;
+  }
+  if (found.tokenizer && !merges.empty())
+    fail("import: data.merges = ", shown(merges), " is for a model without a tokenizer, and that of ", source,
+         " has one. Leave it out.");
+  if (found.tokenizer) return false;
+  found.tokenizer = merges.empty() ? make_id_tokenizer(found.vocabulary)
+                                   : padded_byte_pair(find_data(merges), found.vocabulary);
+  config.set("data.tokenizer", found.tokenizer->kind(), "import: ");
+  return merges.empty();
+}
 
 int run_import(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const Path source = arguments.positional[0];
   if (!io::exists(source))
     fail(Fault::file, "import: there is no ", source,
-         ". Give a GGUF file, or the folder of a GPT-2 or LLaMA.");
-  const ImportedModel found =
-      io::is_directory(source) ? read_huggingface_folder(source) : llama_model(GgufFile::read(source));
+         ". Give a model file, such as a GGUF file, or the folder of a GPT-2 or LLaMA.");
+  ImportedModel found = io::is_directory(source) ? read_huggingface_folder(source) : read_model_file(source);
   Config config = preset_config("lm");  // it learns from embedded verse unless --data gives another text
   for (const auto& [key, value] : found.settings) config.set(key, value, source.string() + ": ");
   apply_settings(config, arguments);
+  const bool has_ids_only = take_tokenizer(found, config, source);
   config.check();
   const NamedBytes artifact{"tokenizer.text." + found.tokenizer->kind(), found.tokenizer->save()};
   config.task->load_artifacts(config, {artifact});
@@ -50,6 +70,11 @@ int run_import(const ParsedArguments& arguments) {
       "\"TEXT\"\n",
       run.path().c_str(), found.architecture.c_str(), static_cast<long long>(count_parameters(*model)),
       program_name().c_str(), run.path().c_str(), program_name().c_str(), run.path().c_str());
+  if (has_ids_only)
+    io::printf(
+        "The file has no tokenizer, so the run has ids only: a TEXT is numbers from 0 to %lld with blanks "
+        "between. For texts import it with --merges FOLDER, the folder of vocab.json and merges.txt.\n",
+        static_cast<long long>(found.vocabulary - 1));
   return 0;
 }
 
@@ -63,7 +88,9 @@ Command command::import_model() {
           "fine-tune",
       .positional = "FILE|FOLDER",
       .positional_help =
-          "a GGUF file of a LLaMA, or the folder of a GPT-2 or LLaMA with config.json, model.safetensors and "
+          "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c or nanoGPT (ckpt.pt), or the folder of a "
+          "GPT-2 or LLaMA with "
+          "config.json, model.safetensors and "
           "its tokenizer, as Hugging Face's Transformers saves it",
       .min_positional = 1,
       .max_positional = 1,

@@ -8,12 +8,16 @@ void demand_setting(bool holds, const std::string& model, const std::string& set
     fail("export: ", model, " needs ", setting, ". Train a model with it, or export the run without --as.");
 }
 
+void demand_byte_pairs(const ExportedModel& exported, const std::string& model) {
+  demand_setting(
+      exported.tokenizer.kind() == "byte_pair", model,
+      text("data.tokenizer = byte_pair, and this run's is of the kind ", exported.tokenizer.kind()));
+}
+
 void demand_shared_shape(const ExportedModel& exported, const std::string& model) {
   const TransformerConfig& config = exported.config;
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
   demand(exported.attention == "softmax", text("attention.decoder = softmax, not ", exported.attention));
-  demand(exported.tokenizer.kind() == "byte_pair",
-         text("data.tokenizer = byte_pair, and this run's is of the kind ", exported.tokenizer.kind()));
   demand(config.d_ff > 0, "model.d_ff above 0");
   demand(config.norm == NormPlace::pre, "model.norm = pre");
   demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");

@@ -22,8 +22,11 @@ struct ExportedModel {
 /// setting with its legal value.
 void demand_setting(bool holds, const std::string& model, const std::string& setting);
 
-/// Demands what GPT-2 and LLaMA share: softmax attention, byte pairs, norms before branches, logits without a
-/// bias and a scale, and none of the parts that Heed alone has.
+/// Demands the tokenizer that formats with a tokenizer have: byte pairs.
+void demand_byte_pairs(const ExportedModel& exported, const std::string& model);
+
+/// Demands what GPT-2 and LLaMA share: softmax attention, norms before branches, logits without a bias and a
+/// scale, and none of the parts that Heed alone has.
 void demand_shared_shape(const ExportedModel& exported, const std::string& model);
 
 /// The numbers of a tensor. Fault::data unless it is f32 and of this shape.

@@ -2,35 +2,17 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/train/run/exported_model.h"
+#include "heed/train/run/gpt2_shape.h"
 
 namespace heed {
-
-/// The model's settings in the config.json of a GPT-2. Comments name the fields of Transformers' GPT2Config.
-struct Gpt2Config {
-  int64_t vocabulary = 0;        ///< vocab_size
-  int64_t positions = 0;         ///< n_positions: maximum number of tokens in the context
-  int64_t width = 0;             ///< n_embd
-  int64_t layers = 0;            ///< n_layer
-  int64_t heads = 0;             ///< n_head
-  int64_t hidden = 0;            ///< n_inner; 4 n_embd where it is null
-  double norm_epsilon = 1e-5;    ///< layer_norm_epsilon
-  double dropout = 0;            ///< resid_pdrop
-  double attention_dropout = 0;  ///< attn_pdrop
-};
 
 /// Reads a config.json. Fault::data that names `name`, the file, and the key where a member is missing or of
 /// another type, or where Heed lacks such a model: another model_type or activation, or another scale of
 /// scores.
 Gpt2Config parse_gpt2_config(const Json& json, const std::string& name);
-
-/// The settings of a GPT-2 that differ from the preset lm. `tied`: see Gpt2Weights.
-std::vector<std::pair<std::string, std::string>> gpt2_settings(const Gpt2Config& config, bool tied);
 
 /// A converted model.safetensors, which load_bytes() reads.
 struct Gpt2Weights {

@@ -16,7 +16,8 @@ struct ImportedModel {
   std::string run_name;      ///< first part of the names of its runs: "gpt2"
   std::vector<std::pair<std::string, std::string>> settings = {};  ///< that differ from the preset lm
   std::string weights = {};                   ///< bytes of a safetensors file, for load_bytes()
-  std::unique_ptr<Tokenizer> tokenizer = {};  ///< tokenizer of the kind byte_pair
+  std::unique_ptr<Tokenizer> tokenizer = {};  ///< its tokenizer; null where the file has none
+  int64_t vocabulary = 0;                     ///< number of its tokens, where there is no tokenizer
 };
 
 }  // namespace heed

@@ -1,6 +1,10 @@
-// Takes tensors of GGUF and safetensors files, and encodes what they became.
+// Takes tensors of files, and encodes what they became.
 #include "heed/train/run/tensor_conversion.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "heed/core/io/float_bytes.h"
 #include "heed/core/io/json.h"
 
 namespace heed {
@@ -15,7 +19,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 TensorConversion::TensorConversion(const SafeTensors& file, std::string model)
     : file_(file.name()), model_(std::move(model)) {
   for (const TensorEntry& entry : file.entries()) {
-    remaining_[entry.name] = {entry.shape, [&file, &entry] {
+    remaining_[entry.name] = {entry.name, entry.shape, [&file, &entry] {
                                 file.check_finite(entry);
                                 return file.floats(entry);
                               }};
@@ -25,7 +29,16 @@ TensorConversion::TensorConversion(const SafeTensors& file, std::string model)
 TensorConversion::TensorConversion(const GgufFile& file, std::string model)
     : file_(file.name()), model_(std::move(model)) {
   for (const GgufTensor& tensor : file.tensors())
-    remaining_[tensor.name] = {tensor.shape, [&file, &tensor] { return file.values(tensor); }};
+    remaining_[tensor.name] = {tensor.name, tensor.shape, [&file, &tensor] { return file.values(tensor); }};
+}
+
+TensorConversion::TensorConversion(std::string file, std::vector<TensorSource> tensors, std::string model)
+    : file_(std::move(file)), model_(std::move(model)) {
+  for (TensorSource& tensor : tensors) {
+    const std::string name = tensor.name;
+    if (!remaining_.emplace(name, std::move(tensor)).second)
+      fail(Fault::data, file_, ": tensor ", shown(name), " is there twice. Save the model again.");
+  }
 }
 
 void TensorConversion::leave_out(const std::function<bool(std::string_view)>& is_left_out) {
@@ -53,6 +66,19 @@ std::string TensorConversion::encode() const {
   for (const auto& [name, tensor] : made_)
     list.push_back({name, "f32", tensor.shape, std::as_bytes(std::span(tensor.numbers))});
   return encode_safetensors(list);
+}
+
+std::vector<float> finite_floats(std::span<const std::byte> bytes, std::string_view dtype,
+                                 const std::string& file, const std::string& tensor) {
+  if (float_bytes(dtype) == 0)
+    fail(Fault::data, file, ": tensor ", shown(tensor), " is ", dtype,
+         ". Weights can be f32, bf16 or f16: save the model in one of these.");
+  std::vector<float> out = floats_of(bytes, dtype);
+  const auto bad = std::ranges::find_if(out, [](float x) { return !std::isfinite(x); });
+  if (bad != out.end())
+    fail(Fault::numeric, file, ": tensor ", shown(tensor), " is not finite at number ", bad - out.begin(),
+         ". Fetch the file again, or take another checkpoint.");
+  return out;
 }
 
 FloatTensor transposed(const FloatTensor& x) {

@@ -19,6 +19,13 @@ struct FloatTensor {
   std::vector<float> numbers;  ///< numbers in row-major order
 };
 
+/// A tensor in a file: its name, its shape, and how its numbers are read.
+struct TensorSource {
+  std::string name;                             ///< unique in the file
+  std::vector<int64_t> shape;                   ///< extents
+  std::function<std::vector<float>()> numbers;  ///< reads them as f32; Fault::numeric if one is not finite
+};
+
 /// The tensors of one file on their way into a safetensors file of this program. Errors are Fault::data that
 /// names the file and the tensor, Fault::numeric for a number that is NaN or infinite.
 class TensorConversion {
@@ -29,6 +36,12 @@ class TensorConversion {
   /// Takes the tensors of a GGUF file, which must outlive it.
   TensorConversion(const GgufFile& file, std::string model);
 
+  /// Takes tensors of any other file, which errors call `file`. Fault::data where a name is there twice.
+  TensorConversion(std::string file, std::vector<TensorSource> tensors, std::string model);
+
+  const std::string& file() const { return file_; }  ///< names the file in errors
+  /// The number of tensors that are neither taken nor left out yet.
+  int64_t count() const { return static_cast<int64_t>(remaining_.size()); }
   /// True where the file has such a tensor that is neither taken nor left out yet.
   bool has(const std::string& name) const { return remaining_.contains(name); }
   /// Leaves out all tensors for which `is_left_out(name)`.
@@ -41,15 +54,15 @@ class TensorConversion {
   std::string encode() const;
 
  private:
-  struct Source {
-    std::vector<int64_t> shape;
-    std::function<std::vector<float>()> numbers;
-  };
-
   std::string file_, model_;
-  std::map<std::string, Source> remaining_;
+  std::map<std::string, TensorSource> remaining_;
   std::list<std::pair<std::string, FloatTensor>> made_;
 };
+
+/// The numbers of a tensor of f32, bf16 or f16 as f32. Fault::data that names file and tensor for another
+/// type, Fault::numeric with the index of the first number that is NaN or infinite.
+std::vector<float> finite_floats(std::span<const std::byte> bytes, std::string_view dtype,
+                                 const std::string& file, const std::string& tensor);
 
 /// Transposes a matrix: [rows, columns] -> [columns, rows].
 FloatTensor transposed(const FloatTensor& x);

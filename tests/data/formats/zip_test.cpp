@@ -89,3 +89,52 @@ TEST_CASE("zip: cut short, extended and mutated archives are refused, never cras
     });
   }
 }
+
+namespace {
+
+/// An archive with the two records of zip64 before its last record, as PyTorch writes them.
+std::string with_zip64(const std::string& archive) {
+  const size_t end = archive.size() - 22;
+  const std::string last = archive.substr(end);
+  std::string record("PK\x06\x06\x2c\0\0\0\0\0\0\0\x1e\x03\x2d\0\0\0\0\0\0\0\0\0", 24);
+  for (const auto& [offset, width] : {std::pair{8, 2}, {10, 2}, {12, 4}, {16, 4}}) {
+    std::string number = last.substr(static_cast<size_t>(offset), static_cast<size_t>(width));
+    number.resize(8);
+    record += number;
+  }
+  std::string locator("PK\x06\x07\0\0\0\0", 8);
+  for (int i = 0; i < 8; ++i) locator += static_cast<char>(end >> (8 * i) & 0xFF);
+  locator += std::string("\1\0\0\0", 4);
+  return archive.substr(0, end) + record + locator + last;
+}
+
+}  // namespace
+
+TEST_CASE("zip: stored entries are read in place, also behind the records of zip64") {
+  const std::string plain =
+      stored_zip({{"a/data.pkl", "one"}, {"a/data/0", std::string_view("\0two", 4)}, {"e", ""}});
+  for (const std::string& archive : {plain, with_zip64(plain)}) {
+    const auto entries = stored_entries(archive, "a.zip");
+    REQUIRE(entries.size() == 3);
+    CHECK(entries[0].name == "a/data.pkl");
+    CHECK(entries[0].bytes == "one");
+    CHECK(entries[1].bytes == std::string_view("\0two", 4));
+    CHECK(entries[1].bytes.data() >= archive.data());
+    CHECK(entries[1].bytes.data() < archive.data() + archive.size());
+    CHECK(entries[2].bytes.empty());
+    CHECK(unzip(archive, "a.zip")[0].bytes == "one");
+    for (size_t cut = 0; cut < archive.size(); ++cut) refused(archive.substr(0, cut));
+    std::string damaged = archive;
+    damaged[damaged.find("one")] = 'O';
+    CHECK_THROWS_WITH(stored_entries(damaged, "a.zip"), containing("'a/data.pkl' does not match its CRC-32"));
+  }
+  const std::string wide = with_zip64(plain);
+  const size_t record = wide.size() - 22 - 76;
+  for (const size_t at : {size_t{24}, size_t{32}, size_t{40}, size_t{44}, size_t{48}, size_t{55}}) {
+    std::string lying = wide;
+    lying[record + at] = static_cast<char>(lying[record + at] + 1);
+    CHECK_THAT(refused(lying), containing("the records of zip64 do not agree"));
+  }
+  CHECK_THROWS_WITH(stored_entries(make_zip({{.name = "a", .bytes = "hello hello hello"}}), "a.zip"),
+                    containing("the entry 'a' is compressed"));
+}

@@ -77,7 +77,7 @@ TEST_CASE("hugging face: what cannot go out is refused before there is a folder"
   const Shell shell;
   import_both(shell);
   check_refused(shell, {"export", "runs/llama", "--as", "onnx", "--out", "x"}, 2,
-                {"--as onnx", "must be gguf or huggingface"});
+                {"--as onnx", "must be gguf, huggingface, llm.c or nanogpt"});
   check_refused(shell, {"export", "runs/llama", "--as", "huggingface"}, 2, {"needs --out DIR"});
   check_refused(shell, {"export", "runs/llama", "--as", "huggingface", "--out", "theirs"}, 2,
                 {"theirs is not empty"});

@@ -60,9 +60,10 @@ TEST_CASE("import: a LLaMA in a GGUF file becomes such a run, and a damaged file
   io::write(shell.scratch / "cut.gguf", llama_file().substr(0, 3000));
   check_refused(shell, {"import", "cut.gguf", "--name", "cut"}, 3, {"cut.gguf is not a GGUF file"});
   io::write(shell.scratch / "words.txt", "the moon");
-  check_refused(shell, {"import", "words.txt"}, 3, {"words.txt", "does not begin with GGUF"});
+  check_refused(shell, {"import", "words.txt"}, 3,
+                {"words.txt", "begins like no model file", "GGUF", "llm.c", "llama2.c"});
   CHECK_FALSE(io::exists(shell.scratch / "runs/cut"));
-  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a GGUF file"});
+  check_refused(shell, {"import", "none.gguf"}, 5, {"there is no", "none.gguf", "Give a model file"});
 }
 
 TEST_CASE("export: a LLaMA is written as a GGUF file, from which the same weights are imported") {
@@ -79,7 +80,7 @@ TEST_CASE("export: a LLaMA is written as a GGUF file, from which the same weight
   check_refused(shell, {"export", "runs/llama-001", "--as", "gguf", "--out", "again.gguf"}, 2,
                 {"again.gguf", "is there already"});
   check_refused(shell, {"export", "runs/llama-001", "--as", "onnx", "--out", "x"}, 2,
-                {"--as onnx", "must be gguf or huggingface"});
+                {"--as onnx", "must be gguf, huggingface, llm.c or nanogpt"});
   check_refused(shell, {"export", "lm", "--as", "gguf", "--out", "x"}, 2, {"--as is for runs"});
 }
 

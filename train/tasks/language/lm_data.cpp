@@ -11,6 +11,7 @@
 #include "heed/data/synthetic/language_model_text.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/id_tokenizer.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/data/tokenizers/vocabulary.h"
@@ -51,8 +52,9 @@ void LanguageOptions::fields(Fields& f) {
   f("test_path", test_path, "text for the final score; empty: that of validation");
   f("num_examples", num_examples, {1, 100'000'000}, "number of characters to generate of the embedded verse");
   f("train_fraction", train_fraction, "fraction of the text to train on; the rest is validation");
-  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe"}),
-    "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
+  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe", "ids"}),
+    "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece, "
+    "ids: the text is numbers below data.vocabulary");
   f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
   f("document_end", Choice(document_end, {"none", "blank_line", "end_of_text"}),
@@ -83,6 +85,9 @@ void LanguageData::make_tokenizer(std::string_view all, std::string_view trainin
     case TextUnit::byte_pair:
       tokenizer_ = options.merges.empty() ? train_byte_pair(training, {.size = options.vocabulary})
                                           : read_byte_pair(find_data(options.merges));
+      return;
+    case TextUnit::ids:
+      tokenizer_ = make_id_tokenizer(options.vocabulary);
       return;
     case TextUnit::unigram:
     case TextUnit::bpe:
@@ -215,7 +220,7 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& art
     load_tokenizer(artifacts);
   } else {
     if (options.tokenizer != TextUnit::character && options.tokenizer != TextUnit::byte &&
-        options.merges.empty())
+        options.tokenizer != TextUnit::ids && options.merges.empty())
       log(text("vocabulary  learning ", options.vocabulary, " pieces from ", split.train.size(), " bytes"));
     if (texts.validation.empty() && texts.test.empty())
       make_tokenizer(texts.main, split.train);

@@ -16,7 +16,7 @@
 namespace heed {
 
 /// The unit of a token.
-enum class TextUnit { character, byte, byte_pair, unigram, bpe };
+enum class TextUnit { character, byte, byte_pair, unigram, bpe, ids };
 
 /// Settings of the group "data".
 struct LanguageOptions {
