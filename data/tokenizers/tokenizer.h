@@ -17,7 +17,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// The name for load_tokenizer(): `word`, `character`, `sentencepiece` or `byte_pair`.
+  /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair` or
+  /// `marian`.
   virtual std::string kind() const = 0;
   /// Number of ids: they are 0 to size() - 1.
   virtual int64_t size() const = 0;

@@ -99,7 +99,18 @@ void write_test_examples(const Path& folder, const Config& config, int64_t count
   write_batches(folder / "test.safetensors", *config.task, {provider.test_batch(numbers, 0).batch});
 }
 
-/// Writes a run of a language model in the format of another program: `as` is gguf or huggingface.
+/// The parts of a translator that is exported; `target` is its tokenizer of translations.
+ExportedTranslator translator_parts(const Config& config, const Tokenizer& target) {
+  demand_setting(config.model.kind == ModelKind::transformer, "a Marian", "model.kind = transformer");
+  return {.encoder_attention = config.attention.encoder,
+          .cross_attention = config.attention.cross,
+          .target = target,
+          .beam_size = config.decode.beam_size,
+          .length_penalty = config.decode.length_penalty};
+}
+
+/// Writes a run of a language model or a translator in the format of another program: `as` is gguf or
+/// huggingface.
 int export_as(const ParsedArguments& arguments, const std::string& as) {
   const bool is_file = as == "gguf";
   const Path out = is_file ? Path(arguments.get("out")) : new_folder(arguments),
@@ -108,17 +119,22 @@ int export_as(const ParsedArguments& arguments, const std::string& as) {
   if (is_file && io::exists(out))
     fail("export: ", out, " is there already. Give --out a new file; nothing is overwritten.");
   LoadedRun run = load_run(folder, {.checkpoint = arguments.get("checkpoint")});
-  if (run.config.task_name != "lm")
-    fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", as,
-         " writes a language model. Give a run of the task lm.");
-  const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
+  const bool translates = run.config.task_name == "translate" && !is_file;
+  if (run.config.task_name != "lm" && !translates)
+    fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", as, " writes ",
+         is_file ? "a language model. Give a run of the task lm."
+                 : "a language model or a translator. Give a run of the task lm or translate.");
+  const std::vector<NamedBytes> tokenizers = tokenizer_files(run.checkpoint);
+  const auto tokenizer = artifact_tokenizer(tokenizers, translates ? "source" : "text"),
+             target = artifact_tokenizer(tokenizers, "target");
   const SafeTensors weights =
       SafeTensors::parse(run.checkpoint.file("model.safetensors"), "model.safetensors");
-  const ExportedModel model{.name = folder.filename().string(),
-                            .config = run.config.model,
-                            .attention = run.config.attention.decoder,
-                            .weights = weights,
-                            .tokenizer = *tokenizer};
+  ExportedModel model{.name = folder.filename().string(),
+                      .config = run.config.model,
+                      .attention = run.config.attention.decoder,
+                      .weights = weights,
+                      .tokenizer = *tokenizer};
+  if (translates) model.translator.emplace(translator_parts(run.config, target ? *target : *tokenizer));
   const std::vector<NamedBytes> files =
       is_file ? std::vector<NamedBytes>{{"", encode_llama(model)}} : huggingface_files(model);
   if (!is_file) io::make_directories(out);
@@ -188,8 +204,8 @@ Command command::export_model() {
       .options = with_machine_options(
           {{"out", "DIR|FILE", "new folder for the files; with --as gguf the new file"},
            {"as", "FORMAT",
-            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's or GPT-2's "
-            "shape as a folder for Hugging Face's Transformers; weights in f32"},
+            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's, GPT-2's or "
+            "Marian's shape as a folder for Hugging Face's Transformers; weights in f32"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

@@ -11,20 +11,29 @@
 namespace heed {
 namespace {
 
+/// The files of a model's tokenizers in a checkpoint.
+std::vector<NamedBytes> tokenizers_of(const ImportedModel& model) {
+  const auto file = [](const char* role, const Tokenizer& tokenizer) {
+    return NamedBytes{text("tokenizer.", role, ".", tokenizer.kind()), tokenizer.save()};
+  };
+  if (!model.target_tokenizer) return {file("text", *model.tokenizer)};
+  return {file("source", *model.tokenizer), file("target", *model.target_tokenizer)};
+}
+
 int run_import(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const Path source = arguments.positional[0];
   if (!io::exists(source))
     fail(Fault::file, "import: there is no ", source,
-         ". Give a GGUF file, or the folder of a GPT-2 or LLaMA.");
+         ". Give a GGUF file, or the folder of a GPT-2, LLaMA or Marian.");
   const ImportedModel found =
       io::is_directory(source) ? read_huggingface_folder(source) : llama_model(GgufFile::read(source));
-  Config config = preset_config("lm");  // it learns from embedded verse unless --data gives another text
+  Config config = preset_config(found.preset);  // it learns from embedded text unless --data gives another
   for (const auto& [key, value] : found.settings) config.set(key, value, source.string() + ": ");
   apply_settings(config, arguments);
   config.check();
-  const NamedBytes artifact{"tokenizer.text." + found.tokenizer->kind(), found.tokenizer->save()};
-  config.task->load_artifacts(config, {artifact});
+  const std::vector<NamedBytes> artifacts = tokenizers_of(found);
+  config.task->load_artifacts(config, artifacts);
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const auto model = new_model(config, rng);
   load_bytes(*model, found.weights, source.string());
@@ -34,44 +43,45 @@ int run_import(const ParsedArguments& arguments) {
   manifest.set("parameters", count_parameters(*model));
   manifest.set("imported", source.string());
   manifest.set(first_checkpoint_key, 0);
-  const RunFolder run =
-      RunFolder::create({.out = arguments.get("out", "runs"),
-                         .name = arguments.get("name"),
-                         .base = found.run_name,
-                         .command = arguments.command_line(),
-                         .config = to_toml(config),
-                         .write_contents = [&](const Path& made) {
-                           write_checkpoint(made, 0, {{"model.safetensors", found.weights}, artifact});
-                           mark_best(made, 0);
-                           RunFolder::elsewhere(made).write_manifest(manifest);
-                         }});
-  io::printf(
-      "%s: a %s of %lld parameters. Look at it:\n  %s inspect %s \"TEXT\"\n  %s generate %s --prompt "
-      "\"TEXT\"\n",
-      run.path().c_str(), found.architecture.c_str(), static_cast<long long>(count_parameters(*model)),
-      program_name().c_str(), run.path().c_str(), program_name().c_str(), run.path().c_str());
+  const RunFolder run = RunFolder::create({.out = arguments.get("out", "runs"),
+                                           .name = arguments.get("name"),
+                                           .base = found.run_name,
+                                           .command = arguments.command_line(),
+                                           .config = to_toml(config),
+                                           .write_contents = [&](const Path& made) {
+                                             std::vector<NamedBytes> files = artifacts;
+                                             files.push_back({"model.safetensors", found.weights});
+                                             write_checkpoint(made, 0, files);
+                                             mark_best(made, 0);
+                                             RunFolder::elsewhere(made).write_manifest(manifest);
+                                           }});
+  const std::string path = run.path().string(), program = program_name();
+  const std::string use = found.target_tokenizer ? " translate " + path + " \"TEXT\""
+                                                 : " generate " + path + " --prompt \"TEXT\"";
+  io::print(text(path, ": a ", found.architecture, " of ", count_parameters(*model),
+                 " parameters. Look at it:\n  ", program, " inspect ", path, " \"TEXT\"\n  ", program, use,
+                 "\n"));
   return 0;
 }
 
 }  // namespace
 
 Command command::import_model() {
-  return {
-      .name = "import",
-      .about =
-          "make a run of a GPT-2 or LLaMA that another program trained, to evaluate, generate, inspect or "
-          "fine-tune",
-      .positional = "FILE|FOLDER",
-      .positional_help =
-          "a GGUF file of a LLaMA, or the folder of a GPT-2 or LLaMA with config.json, model.safetensors and "
-          "its tokenizer, as Hugging Face's Transformers saves it",
-      .min_positional = 1,
-      .max_positional = 1,
-      .options =
-          with_machine_options({{"name", "NAME", "name of the run (default: gpt2-001, llama-001, ...)"},
-                                {"out", "FOLDER", "where its folder lies (default: runs)"}}),
-      .settings = true,
-      .run = run_import};
+  return {.name = "import",
+          .about =
+              "make a run of a GPT-2, LLaMA or Marian that another program trained, to evaluate, generate or "
+              "translate, inspect or fine-tune",
+          .positional = "FILE|FOLDER",
+          .positional_help =
+              "a GGUF file of a LLaMA, or the folder of a GPT-2, LLaMA or Marian with config.json, "
+              "model.safetensors and its tokenizer, as Hugging Face's Transformers saves it",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options =
+              with_machine_options({{"name", "NAME", "name of the run (default: gpt2-001, llama-001, ...)"},
+                                    {"out", "FOLDER", "where its folder lies (default: runs)"}}),
+          .settings = true,
+          .run = run_import};
 }
 
 }  // namespace heed

@@ -10,13 +10,15 @@
 
 namespace heed {
 
-/// A model that another program trained, as a DecoderOnly with softmax attention.
+/// A model that another program trained, as a DecoderOnly or EncoderDecoder with softmax attention.
 struct ImportedModel {
-  std::string architecture;  ///< as people call it: "GPT-2"
-  std::string run_name;      ///< first part of the names of its runs: "gpt2"
-  std::vector<std::pair<std::string, std::string>> settings = {};  ///< that differ from the preset lm
-  std::string weights = {};                   ///< bytes of a safetensors file, for load_bytes()
-  std::unique_ptr<Tokenizer> tokenizer = {};  ///< tokenizer of the kind byte_pair
+  std::string architecture;   ///< as people call it: "GPT-2"
+  std::string run_name;       ///< first part of the names of its runs: "gpt2"
+  std::string preset = "lm";  ///< preset from which `settings` differ; translate for a translator
+  std::vector<std::pair<std::string, std::string>> settings = {};  ///< names and values
+  std::string weights = {};                          ///< bytes of a safetensors file, for load_bytes()
+  std::unique_ptr<Tokenizer> tokenizer = {};         ///< tokenizer of texts; a translator's of its source
+  std::unique_ptr<Tokenizer> target_tokenizer = {};  ///< a translator's of its target; else null
 };
 
 }  // namespace heed
