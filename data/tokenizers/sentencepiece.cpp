@@ -178,7 +178,7 @@ PieceModel::PieceModel(std::string bytes, std::string_view name) : bytes_(std::m
     fail(Fault::data, name, ": a model of ", bytes_.size(), " bytes; at most ", max_model_bytes,
          " are accepted.");
   detail::check_sentencepiece_model(bytes_, name, 0, "Give the file that the model was trained with.");
-  library_ = std::make_unique<Library>();
+  library_ = std::make_shared<Library>();
   report_damage([&] {
     const auto status = library_->processor.LoadFromSerializedProto(bytes_);
     if (!status.ok())
@@ -186,8 +186,6 @@ PieceModel::PieceModel(std::string bytes, std::string_view name) : bytes_(std::m
            ".");
   });
 }
-
-PieceModel::~PieceModel() = default;
 
 std::vector<std::string> PieceModel::cut(std::string_view text) const {
   std::vector<std::string> pieces;
@@ -256,9 +254,7 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
 std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view, std::string_view) {
   fail_without_library();
 }
-struct PieceModel::Library {};
 PieceModel::PieceModel(std::string, std::string_view) { fail_without_library(); }
-PieceModel::~PieceModel() = default;
 std::vector<std::string> PieceModel::cut(std::string_view) const { fail_without_library(); }
 std::string PieceModel::joined(const std::vector<std::string>&) const { fail_without_library(); }
 

@@ -38,9 +38,6 @@ class PieceModel {
   /// `bytes`: a serialised model. Fault::data that names `name` where it is damaged or of a kind that Heed
   /// cannot read: pieces of bytes, say. Fault::usage in a build without the library.
   PieceModel(std::string bytes, std::string_view name);
-  ~PieceModel();
-  PieceModel(const PieceModel&) = delete;
-  PieceModel& operator=(const PieceModel&) = delete;
 
   /// The pieces of a text, normalised as the model says; characters that it does not know are pieces, too.
   std::vector<std::string> cut(std::string_view text) const;
@@ -51,7 +48,7 @@ class PieceModel {
  private:
   struct Library;
   std::string bytes_;
-  std::unique_ptr<Library> library_;
+  std::shared_ptr<Library> library_;
 };
 
 namespace detail {

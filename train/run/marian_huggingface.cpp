@@ -20,7 +20,7 @@ struct MarianTensor {
 /// A layer of a block by its names there and here; its tensors are a weight, or a gain, and a bias.
 struct MarianLayer {
   const char *huggingface, *heed;
-  std::vector<int64_t> shape;  // of the weight, [out, in], or of the gain, [width]
+  std::vector<int64_t> shape;  // [out, in] of a weight, [width] of a gain
   bool in_decoder_only = false;
 };
 
@@ -32,7 +32,7 @@ constexpr const char* position_tables[] = {"model.encoder.embed_positions.weight
 constexpr const char* heed_table = "source.tokens.weight";
 constexpr const char* final_bias = "final_logits_bias";  // [1, vocabulary]; here [vocabulary]
 constexpr const char* heed_bias = "output.bias";
-constexpr double marian_epsilon = 1e-5;  // of every norm, which config.json does not name
+constexpr double marian_epsilon = 1e-5;  // epsilon of every norm: config.json has none
 
 /// The layers of a block.
 std::vector<MarianLayer> marian_layers(const MarianConfig& config) {

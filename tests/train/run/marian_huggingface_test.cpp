@@ -149,13 +149,14 @@ TEST_CASE("marian folder: the shared table may stand under any of its names, but
   const SmallMarian made;
   made.write(scratch.path());
   const Path path = scratch / "model.safetensors";
-  const std::string bytes = io::read(path), shared = "model.shared.weight";
+  const std::string bytes = io::read(path), shared = "model.shared.weight",
+                    weights = read_huggingface_folder(scratch.path()).weights;
   for (const char* name : {"lm_head.weight", "model.decoder.embed_tokens.weight"}) {
     io::write(path, changed_tensors(bytes, [&](TensorBytes& one) {
                 if (one.name == shared) one.name = name;
                 return true;
               }));
-    CHECK(read_huggingface_folder(scratch.path()).weights == read_huggingface_folder(scratch.path()).weights);
+    CHECK(read_huggingface_folder(scratch.path()).weights == weights);
   }
   io::write(path, changed_tensors(bytes, [&](TensorBytes& one) { return one.name != shared; }));
   CHECK_THROWS_WITH(read_huggingface_folder(scratch.path()),
@@ -207,7 +208,7 @@ TEST_CASE("marian folder: what Heed cannot read is refused by file and member") 
   refused("source.spm", "[UNK]", "\xFF\xFF\xFF\xFF\xFF", "the sentencepiece model is damaged");
   const Scratch scratch;
   made.write(scratch.path());
-  io::remove(scratch / "target.spm");
+  io::remove_all(scratch / "target.spm");
   CHECK_THROWS_WITH(read_huggingface_folder(scratch.path()), containing("lacks target.spm"));
 }
 
