@@ -8,20 +8,29 @@
 
 namespace heed {
 
+namespace {
+
+/// The sinusoids of one position: out [width]. Feature i of the interleaved order is a sine for even i, else
+/// the cosine of the same angle.
+void put_sinusoids(int64_t position, int64_t width, PositionKind kind, float* out) {
+  for (int64_t i = 0; i < width; ++i) {
+    const double rate =
+        std::exp(-static_cast<double>(i / 2 * 2) * std::log(10000.0) / static_cast<double>(width));
+    const double angle = static_cast<double>(position) * rate;
+    const int64_t in_halves = i % 2 * ((width + 1) / 2) + i / 2;
+    out[kind == PositionKind::sinusoid_halves ? in_halves : i] =
+        static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+  }
+}
+
+}  // namespace
+
 Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng, double deviation)
     : kind_(kind) {
   if (kind == PositionKind::learned) table_ = normal_parameter(Shape{max_length, width}, deviation, rng);
-  if (kind == PositionKind::sinusoid) {
+  if (is_sinusoidal(kind)) {
     table_ = Tensor(Shape{max_length, width}, DType::f32, Device::cpu);
-    auto* value = table_.data<float>();
-    for (int64_t t = 0; t < max_length; ++t) {
-      for (int64_t i = 0; i < width; ++i) {
-        const double rate =
-            std::exp(-static_cast<double>(i / 2 * 2) * std::log(10000.0) / static_cast<double>(width));
-        *value++ = static_cast<float>(i % 2 == 0 ? std::sin(static_cast<double>(t) * rate)
-                                                 : std::cos(static_cast<double>(t) * rate));
-      }
-    }
+    for (int64_t t = 0; t < max_length; ++t) put_sinusoids(t, width, kind, table_.data<float>() + t * width);
     table_ = table_.to(default_device);
   }
 }

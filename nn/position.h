@@ -7,12 +7,29 @@
 namespace heed {
 
 /// Position encodings. Added to embeddings: sinusoid: fixed sines and cosines, interleaved (Vaswani et al.
-/// 2017, section 3.5); learned: a trained table. Inside self-attention: rope, rope_interleaved: queries and
-/// keys are rotated by their position, in pairs of elements d / 2 apart or adjacent (Su et al. 2021); alibi:
-/// scores decrease linearly with distance (Press et al. 2021); t5: a trained bias per bucket of distances
-/// (Raffel et al. 2019); shaw: trained vectors per distance, added to keys and to values (Shaw et al. 2018);
-/// shaw_keys: to keys only.
-enum class PositionKind { none, sinusoid, learned, rope, rope_interleaved, alibi, t5, shaw, shaw_keys };
+/// 2017, section 3.5); sinusoid_halves: the sines in the first half of the features and the cosines in the
+/// second, as in Tensor2Tensor and Marian; learned: a trained table. Inside self-attention: rope,
+/// rope_interleaved: queries and keys are rotated by their position, in pairs of elements d / 2 apart or
+/// adjacent (Su et al. 2021); alibi: scores decrease linearly with distance (Press et al. 2021); t5: a
+/// trained bias per bucket of distances (Raffel et al. 2019); shaw: trained vectors per distance, added to
+/// keys and to values (Shaw et al. 2018); shaw_keys: to keys only.
+enum class PositionKind {
+  none,
+  sinusoid,
+  sinusoid_halves,
+  learned,
+  rope,
+  rope_interleaved,
+  alibi,
+  t5,
+  shaw,
+  shaw_keys
+};
+
+/// True for kinds that add fixed sines and cosines to embeddings.
+constexpr bool is_sinusoidal(PositionKind kind) {
+  return kind == PositionKind::sinusoid || kind == PositionKind::sinusoid_halves;
+}
 
 /// True for kinds that act inside attention.
 constexpr bool inside_attention(PositionKind kind) { return kind >= PositionKind::rope; }

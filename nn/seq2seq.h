@@ -92,7 +92,7 @@ class Seq2Seq final : public TranslationModel {
   Embedder target;                 ///< embeds target ids
   Recurrent encoder;               ///< over source embeddings
   RecurrentDecoder decoder;        ///< over target embeddings, with the attention
-  std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
+  std::unique_ptr<Linear> output;  ///< null when tied to the target embedding, without a bias
 
  private:
   double logit_scale_;

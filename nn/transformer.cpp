@@ -189,7 +189,13 @@ std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& so
     }
     source.tokens.weight = target.tokens.weight;
   }
-  if (config.tie_embeddings != Tie::none) return nullptr;
+  if (config.tie_embeddings != Tie::none) {
+    if (!config.tied_output_bias) return nullptr;
+    auto output = std::make_unique<Linear>();
+    output->weight = target.tokens.weight;
+    output->bias = init_bias(words, config.d_model, config.init, rng);
+    return output;
+  }
   return std::make_unique<Linear>(config.d_model, words, rng,
                                   LinearOptions{.bias = config.output_bias, .init = config.init});
 }

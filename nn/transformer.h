@@ -51,6 +51,7 @@ struct TransformerConfig {
   bool feed_forward_bias = true;         ///< in both layers of the feed-forward network
   bool norm_bias = true;                 ///< in all norms, but RMS norms have none
   bool output_bias = true;               ///< an untied output layer adds a bias
+  bool tied_output_bias = false;         ///< a tied output layer adds a bias
   double logit_scale = 1;                ///< multiplies the logits
   /// The width at which a learning rate was tuned; 0: rates are not transferred. Else the model begins, and
   /// scales its logits and embeddings, so that the best rate stays that of this width, where matrices between
@@ -171,8 +172,9 @@ class TranslationModel : public AutoregressiveModel {
   using AutoregressiveModel::start;
 };
 
-/// Ties the embeddings by config.tie_embeddings and returns the output layer; null when the target embedding
-/// is the output layer. Fails when tied tables differ in size.
+/// Ties the embeddings by config.tie_embeddings and returns the output layer, whose weight may be the target
+/// embedding; null when the target embedding is the output layer and has no bias. Fails when tied tables
+/// differ in size.
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
                                    Rng& rng);
 /// Logits [..., V] of hidden states [..., width] by the output layer, or by the embedding where it is null;
@@ -221,7 +223,7 @@ class EncoderDecoder final : public TranslationModel {
   Embedder target;                 ///< embeds target ids
   TransformerStack encoder;        ///< over source embeddings
   TransformerStack decoder;        ///< over target embeddings, with cross-attention
-  std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
+  std::unique_ptr<Linear> output;  ///< null when tied to the target embedding, without a bias
 
  private:
   int64_t max_length_;
@@ -258,7 +260,7 @@ class DecoderOnly final : public AutoregressiveModel {
 
   Embedder embedder;               ///< ids to vectors
   TransformerStack decoder;        ///< causal blocks
-  std::unique_ptr<Linear> output;  ///< null when tied to the embedding
+  std::unique_ptr<Linear> output;  ///< null when tied to the embedding, without a bias
 
  private:
   int64_t max_length_;

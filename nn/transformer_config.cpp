@@ -33,9 +33,10 @@ void TransformerConfig::fields(Fields& f) {
     "no mean is subtracted (RMS norm)");
   f("norm_epsilon", norm_epsilon, "epsilon inside the norm");
   f("position",
-    Choice(position,
-           {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw", "shaw_keys"}),
-    "position encoding: added to embeddings, or (from rope on) inside self-attention");
+    Choice(position, {"none", "sinusoid", "sinusoid_halves", "learned", "rope", "rope_interleaved", "alibi",
+                      "t5", "shaw", "shaw_keys"}),
+    "position encoding: added to embeddings, or (from rope on) inside self-attention; sinusoid_halves: sines "
+    "in the first half of the features, cosines in the second");
   f("position_base", modifiers.position_base, "rope: the slowest pair takes about this many positions");
   f("position_buckets", modifiers.position_buckets, {2, max_width}, "t5: number of distance buckets");
   f("position_span", modifiers.position_span, {1, max_distance},
@@ -64,6 +65,7 @@ void TransformerConfig::fields(Fields& f) {
   f("feed_forward_bias", feed_forward_bias, "bias in the feed-forward network");
   f("norm_bias", norm_bias, "bias in the norms; no effect with norm_scale = rms, which has none");
   f("output_bias", output_bias, "bias of an output layer of its own");
+  f("tied_output_bias", tied_output_bias, "bias of an output layer that shares its table with an embedding");
   f("logit_scale", logit_scale, "multiplies the logits; above 0");
   f("base_width", base_width, {0, max_width},
     "width at which the learning rate was tuned: it then fits d_model, too (mu-P); needs init = normal, and "
@@ -110,6 +112,11 @@ const TransformerConfig& TransformerConfig::check() const {
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
   if (!(logit_scale > 0))
     fail("model.logit_scale = ", logit_scale, ". It must be above 0; 1 changes nothing.");
+  if (tied_output_bias && tie_embeddings == Tie::none)
+    fail(
+        "model.tied_output_bias = true needs model.tie_embeddings = output or all. The bias of an output "
+        "layer "
+        "of its own is model.output_bias.");
   if (base_width > 0 && (init != Init::normal || identity_projections))
     fail("model.base_width = ", base_width,
          " needs model.init = normal and no model.identity_projections: the other ones depend on the width.");

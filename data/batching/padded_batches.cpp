@@ -15,8 +15,10 @@ namespace {
 uint64_t pair_stream(int64_t epoch) { return static_cast<uint64_t>(epoch) * 2; }
 uint64_t batch_stream(int64_t epoch) { return static_cast<uint64_t>(epoch) * 2 + 1; }
 
-/// Columns of a row: the source gets start and end, the target one of them.
-int64_t source_columns(const EncodedPair& pair) { return static_cast<int64_t>(pair.source.size()) + 2; }
+/// Columns of a row: the source gets end and mostly start, the target one of them.
+int64_t source_columns(const EncodedPair& pair, const SpecialIds& special) {
+  return static_cast<int64_t>(pair.source.size()) + special.around_source();
+}
 int64_t target_columns(const EncodedPair& pair) { return static_cast<int64_t>(pair.target.size()) + 1; }
 
 /// Rows [rows, columns] full of padding, without lengths, for add_row().
@@ -60,7 +62,7 @@ PairBatches::PairBatches(std::vector<EncodedPair> pairs, const BatchOptions& opt
   }
   if (options_.fixed_length <= 0) return;
   for (size_t i = 0; i < pairs_.size(); ++i) {
-    const int64_t source = source_columns(pairs_[i]), target = target_columns(pairs_[i]);
+    const int64_t source = source_columns(pairs_[i], special), target = target_columns(pairs_[i]);
     if (std::max(source, target) <= options_.fixed_length) continue;
     fail(Fault::data, "batches: pair ", i, " needs ", source, " source and ", target,
          " target columns; the fixed length is ", options_.fixed_length,
@@ -94,7 +96,8 @@ BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
   std::vector<int64_t> batch;
   int64_t source = 0, target = 0;  // columns of the batch
   for (const int64_t index : order) {
-    const int64_t new_source = std::max({source, source_columns(pair(index)), options_.fixed_length});
+    const int64_t new_source =
+        std::max({source, source_columns(pair(index), options_.special), options_.fixed_length});
     const int64_t new_target = std::max({target, target_columns(pair(index)), options_.fixed_length});
     const auto rows = static_cast<int64_t>(batch.size()) + 1;
     // The limit on source ids keeps batches of long sources with short targets small.
@@ -104,7 +107,7 @@ BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
     if (!fits && !batch.empty()) {
       plan.push_back(std::move(batch));
       batch.clear();
-      source = source_columns(pair(index));
+      source = source_columns(pair(index), options_.special);
       target = target_columns(pair(index));
     } else {
       source = new_source;
@@ -156,7 +159,7 @@ BatchFrame PairBatches::frame(std::span<const int64_t> indices) const {
                  .target = options_.fixed_length};
   for (const int64_t index : indices) {
     if (index < 0 || index >= size()) fail("batches: no pair ", index, "; there are ", size(), ".");
-    out.source = std::max(out.source, source_columns(pair(index)));
+    out.source = std::max(out.source, source_columns(pair(index), options_.special));
     out.target = std::max(out.target, target_columns(pair(index)));
     out.padded_target_tokens += target_columns(pair(index));
   }
@@ -195,7 +198,7 @@ PairBatch PairBatches::make(std::span<const int64_t> indices) const {
                   .padded_target_tokens = size.padded_target_tokens};
   for (const int64_t index : indices) {
     const EncodedPair& p = pair(index);
-    add_row(batch.source, special.start, p.source, special.end);
+    add_row(batch.source, special.starts_source ? special.start : no_id, p.source, special.end);
     add_row(batch.target_in, special.start, p.target, -1);
     add_row(batch.target_out, -1, p.target, special.end);
     batch.target_tokens += target_columns(p);

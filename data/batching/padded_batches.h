@@ -32,10 +32,10 @@ int64_t round_up_to_few(int64_t n);
 
 /// A training batch of an encoder-decoder.
 struct PairBatch {
-  Rows source;                       ///< start + x + end
-  Rows target_in;                    ///< start + y
-  Rows target_out;                   ///< y + end; has the shape of target_in
-  int64_t target_tokens = 0;         ///< ids in target_out that are not padding
+  Rows source;                ///< start + x + end; without start where SpecialIds::starts_source is false
+  Rows target_in;             ///< start + y
+  Rows target_out;            ///< y + end; has the shape of target_in
+  int64_t target_tokens = 0;  ///< ids in target_out that are not padding
   int64_t padded_target_tokens = 0;  ///< target_tokens, rounded up as in BatchFrame
 };
 
@@ -57,7 +57,7 @@ struct BatchOptions {
   bool few_shapes = false;
   int64_t max_columns = 0;  ///< above 0: few_shapes pads no row beyond this
   uint64_t seed = 1;        ///< seed of the order of each epoch
-  SpecialIds special = {};  ///< uses pad, start and end
+  SpecialIds special = {};  ///< uses pad, start, end and starts_source
 };
 
 /// The plan of an epoch: the pairs of each batch.

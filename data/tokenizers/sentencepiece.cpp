@@ -169,6 +169,38 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
   return std::make_unique<SentencePieceTokenizer>(std::move(model));
 }
 
+struct PieceModel::Library {
+  sp::SentencePieceProcessor processor;
+};
+
+PieceModel::PieceModel(std::string bytes, std::string_view name) : bytes_(std::move(bytes)) {
+  if (bytes_.size() > max_model_bytes)
+    fail(Fault::data, name, ": a model of ", bytes_.size(), " bytes; at most ", max_model_bytes,
+         " are accepted.");
+  detail::check_sentencepiece_model(bytes_, name, 0, "Give the file that the model was trained with.");
+  library_ = std::make_shared<Library>();
+  report_damage([&] {
+    const auto status = library_->processor.LoadFromSerializedProto(bytes_);
+    if (!status.ok())
+      fail(Fault::data, name, ": the sentencepiece library cannot load it: ", shown(reason(status), 200),
+           ".");
+  });
+}
+
+std::vector<std::string> PieceModel::cut(std::string_view text) const {
+  std::vector<std::string> pieces;
+  const auto status = library_->processor.Encode(text, &pieces);
+  if (!status.ok()) fail("sentencepiece: the text cannot be encoded: ", reason(status), ".");
+  return pieces;
+}
+
+std::string PieceModel::joined(const std::vector<std::string>& pieces) const {
+  std::string text;
+  const auto status = library_->processor.Decode(pieces, &text);
+  if (!status.ok()) fail("sentencepiece: the pieces cannot be joined: ", reason(status), ".");
+  return text;
+}
+
 namespace detail {
 
 std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::string_view name) {
@@ -190,7 +222,7 @@ std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::strin
     fail(Fault::data, name, ": bytes ", header_bytes, "-", bytes.size() - 1, " do not match their SHA-256.",
          remedy);
   }
-  check_sentencepiece_model(model, name, static_cast<int64_t>(header_bytes));
+  check_sentencepiece_model(model, name, static_cast<int64_t>(header_bytes), remedy.substr(1));
   try {
     return std::make_unique<SentencePieceTokenizer>(std::string(model));
   } catch (const Error& error) {
@@ -222,6 +254,9 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
 std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view, std::string_view) {
   fail_without_library();
 }
+PieceModel::PieceModel(std::string, std::string_view) { fail_without_library(); }
+std::vector<std::string> PieceModel::cut(std::string_view) const { fail_without_library(); }
+std::string PieceModel::joined(const std::vector<std::string>&) const { fail_without_library(); }
 
 }  // namespace heed
 

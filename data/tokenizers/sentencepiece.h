@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heed/data/tokenizers/tokenizer.h"
 
@@ -29,6 +30,26 @@ struct SubwordOptions {
 /// cannot be reached.
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view> sentences,
                                                const SubwordOptions& options = {});
+
+/// A sentencepiece model of another program, whose ids do not matter: cuts text into pieces and joins them.
+/// Immutable, so threads may share one.
+class PieceModel {
+ public:
+  /// `bytes`: a serialised model. Fault::data that names `name` where it is damaged or of a kind that Heed
+  /// cannot read: pieces of bytes, say. Fault::usage in a build without the library.
+  PieceModel(std::string bytes, std::string_view name);
+
+  /// The pieces of a text, normalised as the model says; characters that it does not know are pieces, too.
+  std::vector<std::string> cut(std::string_view text) const;
+  /// The text of pieces, which need not be the model's.
+  std::string joined(const std::vector<std::string>& pieces) const;
+  const std::string& bytes() const { return bytes_; }  ///< as given to the constructor
+
+ private:
+  struct Library;
+  std::string bytes_;
+  std::shared_ptr<Library> library_;
+};
 
 namespace detail {
 /// Makes a tokenizer from the bytes of save().

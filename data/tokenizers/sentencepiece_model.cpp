@@ -38,8 +38,8 @@ struct Field {
 /// Checks a model message by message; its errors name the byte.
 class ModelChecker {
  public:
-  ModelChecker(std::string_view model, std::string_view name, int64_t offset)
-      : model_(model), name_(name), offset_(offset) {}
+  ModelChecker(std::string_view model, std::string_view name, int64_t offset, std::string_view remedy)
+      : model_(model), name_(name), remedy_(remedy), offset_(offset) {}
 
   void check() {
     size_t num_model_types = 0;
@@ -69,8 +69,7 @@ class ModelChecker {
  private:
   [[noreturn]] void fail_at(size_t at, std::string_view what) const {
     fail(Fault::data, name_, ": the sentencepiece model is damaged: at byte ",
-         offset_ + static_cast<int64_t>(at), " is ", what,
-         ". Take the one of another checkpoint of the run.");
+         offset_ + static_cast<int64_t>(at), " is ", what, ". ", remedy_);
   }
 
   /// Reads a number of 7 bits a byte, the lowest first; moves `at` behind it.
@@ -194,15 +193,16 @@ class ModelChecker {
     }
   }
 
-  std::string_view model_, name_;
+  std::string_view model_, name_, remedy_;
   int64_t offset_;
   std::unordered_set<std::string_view> pieces_;
 };
 
 }  // namespace
 
-void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset) {
-  ModelChecker(model, name, offset).check();
+void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset,
+                               std::string_view remedy) {
+  ModelChecker(model, name, offset, remedy).check();
 }
 
 }  // namespace heed::detail

@@ -10,7 +10,9 @@ namespace heed::detail {
 /// counted from `offset`, unless the model has the properties of those that train_sentencepiece() makes:
 /// well-formed messages; unigram or BPE; tokens that are distinct, UTF-8, of a kind in use, with finite
 /// scores, only the first of them unknown; normaliser tables without references outside themselves. The
-/// library checks none of this: on other models it reads or runs beyond its memory.
-void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset);
+/// library checks none of this: on other models it reads or runs beyond its memory. `remedy` ends errors:
+/// "Take the one of another checkpoint."
+void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset,
+                               std::string_view remedy);
 
 }  // namespace heed::detail

@@ -12,9 +12,14 @@ struct SpecialIds {
   int32_t pad = 1;      ///< fills short rows of a batch
   int32_t start = 2;    ///< before the first token of a sequence
   int32_t end = 3;      ///< behind the last token of a sequence
+  /// Whether the sentence that a translator reads begins with `start`; translations always do.
+  bool starts_source = true;
+
+  /// Number of special tokens around the sentence that a translator reads: start, if any, and end.
+  int64_t around_source() const { return starts_source ? 2 : 1; }
 };
 
-/// Display names of the special tokens, in the order of the fields of SpecialIds.
+/// Display names of the special tokens, in the order of the ids of SpecialIds.
 inline constexpr std::string_view special_names[] = {"[UNK]", "[PAD]", "[SOS]", "[EOS]"};
 
 }  // namespace heed

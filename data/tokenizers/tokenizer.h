@@ -17,8 +17,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair` or
-  /// `ids`.
+  /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair`, `ids` or `marian`.
   virtual std::string kind() const = 0;
   /// Number of ids: they are 0 to size() - 1.
   virtual int64_t size() const = 0;

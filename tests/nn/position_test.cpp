@@ -31,6 +31,22 @@ TEST_CASE("position: sinusoids are those of the formula") {
   }
 }
 
+TEST_CASE("position: sinusoids in halves are the interleaved ones, sines first") {
+  const DefaultDevice device(any_device());
+  Rng rng(1);
+  for (const size_t width : {6, 7, 1}) {
+    const auto extent = static_cast<int64_t>(width);
+    const Tensor zeros = Tensor::zeros(Shape{1, 9, extent});
+    const auto interleaved = Position(PositionKind::sinusoid, 9, extent, rng)(zeros, 0).to_host();
+    const auto halves = Position(PositionKind::sinusoid_halves, 9, extent, rng)(zeros, 0).to_host();
+    const size_t sines = (width + 1) / 2;
+    for (size_t t = 0; t < 9; ++t) {
+      for (size_t i = 0; i < width; ++i)
+        CHECK(halves[t * width + i] == interleaved[t * width + (i < sines ? 2 * i : 2 * (i - sines) + 1)]);
+    }
+  }
+}
+
 TEST_CASE("position: a learned table is trained") {
   const DefaultDevice device(any_device());
   Rng rng(1);

@@ -102,6 +102,25 @@ TEST_CASE("settings of blocks: untied tables of a language model are two") {
   }
 }
 
+TEST_CASE("settings of blocks: a tied output layer may have a bias") {
+  const DefaultDevice device(any_device());
+  TransformerConfig config = tiny_config();
+  config.tied_output_bias = true;
+  CHECK_THROWS_WITH(config.check(), containing("model.tied_output_bias = true needs model.tie_embeddings"));
+  config.tie_embeddings = Tie::output;
+  check_whole_model(config);
+  Rng rng(1), other(1);
+  DecoderOnly model(config, 20, plain_attention, rng);
+  config.tied_output_bias = false;
+  DecoderOnly plain(config, 20, plain_attention, other);
+  CHECK(count_parameters(model) == count_parameters(plain) + 20);
+  CHECK(model.output->weight.node() == model.embedder.tokens.weight.node());
+  CHECK(apart(model(ids({3, 4}, 1), {}), plain(ids({3, 4}, 1), {})) == 0);
+  fill_uniform(model.output->bias.detach(), 1, 2, rng);
+  const Tensor bias = model.output->bias;
+  CHECK(apart(model(ids({3, 4}, 1), {}), plain(ids({3, 4}, 1), {}) + bias) < 1e-5);
+}
+
 TEST_CASE("settings of blocks: the scale of logits acts in every model and way to its logits") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;

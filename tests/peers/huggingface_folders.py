@@ -1,7 +1,8 @@
 # Folders of Hugging Face's Transformers in and out. In: a LLaMA of the package transformers with random weights, tied and
 # untied, and a tokenizer of its own through `heed import`: the attention maps and 40 greedy tokens are the same. Out: a model of
 # LLaMA's shape and one of GPT-2's that Heed trained through `heed export --as huggingface`: the tokens of a text are the same,
-# and its loss is that of `heed evaluate`.
+# and its loss is that of `heed evaluate`. Both ways: Marians with random weights and sentencepiece models of their own: maps,
+# probabilities of tokens, greedy translations and those of a beam of 4 are the same, and what goes in and out has the same bytes.
 #   huggingface_folders.py HEED TEXT    TEXT: a file to learn tokenizers and models from
 # 77: a package is missing.
 import argparse
@@ -14,9 +15,12 @@ import tempfile
 
 try:
     import numpy as np
+    import safetensors.torch
+    import sentencepiece
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import (AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel,
+                              MarianTokenizer, PreTrainedTokenizerFast)
 except ImportError as error:
     print(f'skipped: {error}')
     sys.exit(77)
@@ -40,13 +44,55 @@ def made(folder, text, is_tied):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token='<|endoftext|>', eos_token='<|endoftext|>')
     torch.manual_seed(1)
     config = LlamaConfig(vocab_size=bpe.get_vocab_size(), hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
-                         num_key_value_heads=2, max_position_embeddings=128, rope_parameters={'rope_type': 'default', 'rope_theta': 20000.0},
+                         num_key_value_heads=2, max_position_embeddings=64, rope_parameters={'rope_type': 'default', 'rope_theta': 20000.0},
                          rope_theta=20000.0, initializer_range=0.3, tie_word_embeddings=is_tied, bos_token_id=0, eos_token_id=0,
                          attn_implementation='eager')
     model = LlamaForCausalLM(config).eval()
     for weight in model.parameters():  # the scales of norms begin at 1: that would hide a mistake
         if weight.dim() == 1:
             torch.nn.init.normal_(weight.data, 1.0, 0.2)
+    model.save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
+    return model, tokenizer
+
+
+MARIANS = {  # sizes of models, and how their beams count lengths
+    'swish': ({'d_model': 36, 'heads': 3, 'ffn': 50, 'layers': 2, 'activation_function': 'swish', 'scale_embedding': True}, 1.0),
+    'relu': ({'d_model': 28, 'heads': 2, 'ffn': 44, 'layers': 3, 'activation_function': 'relu', 'scale_embedding': False}, 0.0),
+    'gelu': ({'d_model': 40, 'heads': 5, 'ffn': 24, 'layers': 1, 'activation_function': 'gelu', 'scale_embedding': True}, 0.6),
+}
+
+
+def marian(folder, lines, kind):
+    """A Marian with random weights whose translations end, and its tokenizer."""
+    folder.mkdir()
+    half, pieces = len(lines) // 2, []
+    for name, part, model_type in (('source', lines[:half], 'unigram'), ('target', lines[half:], 'bpe')):
+        (folder / f'{name}.txt').write_text('\n'.join(part))
+        sentencepiece.SentencePieceTrainer.train(input=str(folder / f'{name}.txt'), model_prefix=str(folder / name), vocab_size=140,
+                                                 model_type=model_type, minloglevel=2)
+        os.rename(folder / f'{name}.model', folder / f'{name}.spm')
+        model = sentencepiece.SentencePieceProcessor(model_file=str(folder / f'{name}.spm'))
+        pieces += [model.id_to_piece(i) for i in range(3, model.get_piece_size())]
+    words = ['</s>', '<unk>', '>>ita<<', *dict.fromkeys(pieces), '<pad>']
+    (folder / 'vocab.json').write_text(json.dumps({word: i for i, word in enumerate(words)}))
+    tokenizer = MarianTokenizer(str(folder / 'source.spm'), str(folder / 'target.spm'), str(folder / 'vocab.json'), model_max_length=64)
+    sizes, penalty = MARIANS[kind]
+    pad = len(words) - 1
+    same = {f'{side}_{key}': value for side in ('encoder', 'decoder')
+            for key, value in (('layers', sizes['layers']), ('attention_heads', sizes['heads']), ('ffn_dim', sizes['ffn']))}
+    torch.manual_seed(1)
+    config = MarianConfig(vocab_size=len(words), d_model=sizes['d_model'], max_position_embeddings=64, init_std=0.25, pad_token_id=pad, eos_token_id=0,
+                          decoder_start_token_id=pad, forced_eos_token_id=None, activation_function=sizes['activation_function'],
+                          scale_embedding=sizes['scale_embedding'], attn_implementation='eager', **same)
+    model = MarianMTModel(config).eval()
+    for weight in model.parameters():  # gains begin at 1 and biases at 0: that would hide a mistake
+        if weight.dim() == 1:
+            torch.nn.init.normal_(weight.data, float(weight.data.mean()), 0.2)
+    model.final_logits_bias.normal_(0, 1)
+    model.final_logits_bias[0, 0] += 2  # the end
+    model.generation_config = GenerationConfig(pad_token_id=pad, eos_token_id=0, decoder_start_token_id=pad, bad_words_ids=[[pad]], max_length=64,
+                                               num_beams=4, length_penalty=penalty)
     model.save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return model, tokenizer
@@ -103,6 +149,44 @@ class Judge:
         self.check(f'out, {shape}, loss of {ids.shape[1] - 1} tokens, {loss:.6f} nats there', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
 
 
+    def translates(self, kind, lines):
+        model, tokenizer = marian(self.room / kind, lines, kind)
+        self.heed('import', kind, '--name', kind)
+        sentences = [line.strip() for line in lines[:40] if line.strip()][:4] + ['>>ita<< a \u65e5 z', '</x> 1,024']
+        for line in sentences:
+            said, target = json.loads(self.heed('inspect', f'runs/{kind}', f'{line} ||| {lines[-1].strip()}', '--logit-lens', '--json')), lines[-1].strip()
+            ids = tokenizer(line, return_tensors='pt').input_ids
+            with_start = torch.tensor([[model.config.pad_token_id, *tokenizer(text_target=target).input_ids[:-1]]])
+            log_p = model(ids, decoder_input_ids=with_start).logits[0].double().log_softmax(-1)
+            ours = [[(guess['token'], np.log(guess['probability'])) for guess in cell['best']] for cell in said['cells'][-1]]
+            apart = max(abs(value - float(log_p[t, tokenizer.convert_tokens_to_ids(token)])) / max(abs(value), 1)
+                        for t, cell in enumerate(ours) for token, value in cell)
+            if line == sentences[0]:
+                self.heed('inspect', f'runs/{kind}', f'{line} ||| {target}', '--out', f'maps-{kind}')
+                theirs = model(ids, decoder_input_ids=with_start, output_attentions=True)
+                maps = max(float(np.abs(np.load(self.room / f'maps-{kind}' / f'{name}-{layer}.npy') - one[0].numpy()).max())
+                           for name, all_layers in (('encoder-self', theirs.encoder_attentions), ('decoder-self', theirs.decoder_attentions),
+                                                    ('cross', theirs.cross_attentions)) for layer, one in enumerate(all_layers))
+                self.check(f'Marian {kind}, maps', maps <= 1e-5, f'{maps:.2e} apart, at most 1e-05')
+            self.check(f'Marian {kind}, log probabilities of {with_start.shape[1]} tokens', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+        for beams in (1, 4):
+            said = self.heed('translate', f'runs/{kind}', '--beam-size', str(beams), *sentences).split('\n')[:-1]
+            wanted = [tokenizer.decode(model.generate(**tokenizer(line, return_tensors='pt'), num_beams=beams)[0], skip_special_tokens=True)
+                      for line in sentences]
+            same = sum(one == other for one, other in zip(said, wanted))
+            self.check(f'Marian {kind}, translations by a beam of {beams}, {sum(map(len, wanted))} characters', same == len(sentences) == len(said) and sum(map(len, wanted)) > 100,
+                       f'{same} of {len(sentences)} the same' + ''.join(f'\n  {a!r}\n  {b!r}' for a, b in zip(said, wanted) if a != b))
+        self.heed('export', f'runs/{kind}', '--as', 'huggingface', '--out', f'{kind}-out')
+        before, after = (safetensors.torch.load_file(self.room / folder / 'model.safetensors') for folder in (kind, f'{kind}-out'))
+        same = before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+        self.check(f'Marian {kind}, in and out, {len(before)} tensors', same, 'the same bits' if same else f'{before.keys() ^ after.keys()}')
+        again, words = MarianMTModel.from_pretrained(self.room / f'{kind}-out', attn_implementation='eager').eval(), AutoTokenizer.from_pretrained(self.room / f'{kind}-out')
+        ids = words(sentences[0], return_tensors='pt').input_ids
+        same = torch.equal(again(ids, decoder_input_ids=ids).logits, model(ids, decoder_input_ids=ids).logits) and all(
+            tokenizer(line).input_ids == words(line).input_ids for line in sentences)
+        self.check(f'Marian {kind}, logits and tokens of the folder that went out', same, 'the same' if same else 'others')
+
+
 def main():
     parser = argparse.ArgumentParser(description='Holds heed import and heed export of folders to transformers.')
     parser.add_argument('heed')
@@ -114,6 +198,9 @@ def main():
             judge.goes_in(is_tied)
         for shape in SHAPES:
             judge.goes_out(shape)
+        lines = open(args.text, encoding='utf-8').read().split('\n')
+        for kind in MARIANS:
+            judge.translates(kind, [line[:70] for line in lines if len(line.strip()) > 20][:2000])
         sys.exit(1 if judge.failed else 0)
 
 

@@ -47,7 +47,7 @@ Modifiers read_modifiers(const ParsedArguments& arguments) {
     std::replace(key.begin(), key.end(), '-', '_');
     set_option(model, key, arguments.get(option.name), text("--", option.name, ": "));
   }
-  const bool added = model.position == PositionKind::sinusoid || model.position == PositionKind::learned;
+  const bool added = is_sinusoidal(model.position) || model.position == PositionKind::learned;
   if (added) {
     fail("--position: '", arguments.get("position"),
          "' is added to the embeddings of a model, which attend has none of. It takes none, rope, "

@@ -122,7 +122,17 @@ const ExportFormat& export_format(const std::string& as) {
        ": it must be gguf, huggingface, llm.c or nanogpt. Without --as the files are safetensors.");
 }
 
-/// Writes a run of a language model in the format of another program.
+/// The parts of a translator that is exported; `target` is its tokenizer of translations.
+ExportedTranslator translator_parts(const Config& config, const Tokenizer& target) {
+  demand_setting(config.model.kind == ModelKind::transformer, "a Marian", "model.kind = transformer");
+  return {.encoder_attention = config.attention.encoder,
+          .cross_attention = config.attention.cross,
+          .target = target,
+          .beam_size = config.decode.beam_size,
+          .length_penalty = config.decode.length_penalty};
+}
+
+/// Writes a run of a language model or a translator in the format of another program.
 int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   const bool is_file = format.encode != nullptr;
   const Path out = is_file ? Path(arguments.get("out")) : new_folder(arguments),
@@ -132,17 +142,23 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   if (is_file && io::exists(out))
     fail("export: ", out, " is there already. Give --out a new file; nothing is overwritten.");
   LoadedRun run = load_run(folder, {.checkpoint = arguments.get("checkpoint")});
-  if (run.config.task_name != "lm")
+  const bool translates = run.config.task_name == "translate" && !is_file;
+  if (run.config.task_name != "lm" && !translates)
     fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", format.name,
-         " writes a language model. Give a run of the task lm.");
-  const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
+         " writes ",
+         is_file ? "a language model. Give a run of the task lm."
+                 : "a language model or a translator. Give a run of the task lm or translate.");
+  const std::vector<NamedBytes> tokenizers = tokenizer_files(run.checkpoint);
+  const auto tokenizer = artifact_tokenizer(tokenizers, translates ? "source" : "text"),
+             target = artifact_tokenizer(tokenizers, "target");
   const SafeTensors weights =
       SafeTensors::parse(run.checkpoint.file("model.safetensors"), "model.safetensors");
-  const ExportedModel model{.name = folder.filename().string(),
-                            .config = run.config.model,
-                            .attention = run.config.attention.decoder,
-                            .weights = weights,
-                            .tokenizer = *tokenizer};
+  ExportedModel model{.name = folder.filename().string(),
+                      .config = run.config.model,
+                      .attention = run.config.attention.decoder,
+                      .weights = weights,
+                      .tokenizer = *tokenizer};
+  if (translates) model.translator.emplace(translator_parts(run.config, target ? *target : *tokenizer));
   const std::vector<NamedBytes> files =
       is_file ? std::vector<NamedBytes>{{"", format.encode(model)}} : huggingface_files(model);
   if (!is_file) io::make_directories(out);
@@ -208,9 +224,10 @@ Command command::export_model() {
       .options = with_machine_options(
           {{"out", "DIR|FILE", "new folder for the files; with --as gguf, llm.c or nanogpt the new file"},
            {"as", "FORMAT",
-            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's or GPT-2's "
-            "shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of GPT-2's shape as a "
-            "checkpoint of these programs; weights in f32"},
+            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's, GPT-2's or "
+            "Marian's shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of GPT-2's "
+            "shape "
+            "as a checkpoint of these programs; weights in f32"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

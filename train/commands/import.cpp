@@ -31,20 +31,29 @@ bool take_tokenizer(ImportedModel& found, Config& config, const Path& source) {
   return merges.empty();
 }
 
+/// The files of a model's tokenizers in a checkpoint.
+std::vector<NamedBytes> tokenizers_of(const ImportedModel& model) {
+  const auto file = [](const char* role, const Tokenizer& tokenizer) {
+    return NamedBytes{text("tokenizer.", role, ".", tokenizer.kind()), tokenizer.save()};
+  };
+  if (!model.target_tokenizer) return {file("text", *model.tokenizer)};
+  return {file("source", *model.tokenizer), file("target", *model.target_tokenizer)};
+}
+
 int run_import(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const Path source = arguments.positional[0];
   if (!io::exists(source))
     fail(Fault::file, "import: there is no ", source,
-         ". Give a model file, such as a GGUF file, or the folder of a GPT-2 or LLaMA.");
+         ". Give a model file, such as a GGUF file, or the folder of a GPT-2, LLaMA or Marian.");
   ImportedModel found = io::is_directory(source) ? read_huggingface_folder(source) : read_model_file(source);
-  Config config = preset_config("lm");  // it learns from embedded verse unless --data gives another text
+  Config config = preset_config(found.preset);  // it learns from embedded text unless --data gives another
   for (const auto& [key, value] : found.settings) config.set(key, value, source.string() + ": ");
   apply_settings(config, arguments);
   const bool has_ids_only = take_tokenizer(found, config, source);
   config.check();
-  const NamedBytes artifact{"tokenizer.text." + found.tokenizer->kind(), found.tokenizer->save()};
-  config.task->load_artifacts(config, {artifact});
+  const std::vector<NamedBytes> artifacts = tokenizers_of(found);
+  config.task->load_artifacts(config, artifacts);
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const auto model = new_model(config, rng);
   load_bytes(*model, found.weights, source.string());
@@ -54,27 +63,30 @@ int run_import(const ParsedArguments& arguments) {
   manifest.set("parameters", count_parameters(*model));
   manifest.set("imported", source.string());
   manifest.set(first_checkpoint_key, 0);
-  const RunFolder run =
-      RunFolder::create({.out = arguments.get("out", "runs"),
-                         .name = arguments.get("name"),
-                         .base = found.run_name,
-                         .command = arguments.command_line(),
-                         .config = to_toml(config),
-                         .write_contents = [&](const Path& made) {
-                           write_checkpoint(made, 0, {{"model.safetensors", found.weights}, artifact});
-                           mark_best(made, 0);
-                           RunFolder::elsewhere(made).write_manifest(manifest);
-                         }});
-  io::printf(
-      "%s: a %s of %lld parameters. Look at it:\n  %s inspect %s \"TEXT\"\n  %s generate %s --prompt "
-      "\"TEXT\"\n",
-      run.path().c_str(), found.architecture.c_str(), static_cast<long long>(count_parameters(*model)),
-      program_name().c_str(), run.path().c_str(), program_name().c_str(), run.path().c_str());
+  const RunFolder run = RunFolder::create({.out = arguments.get("out", "runs"),
+                                           .name = arguments.get("name"),
+                                           .base = found.run_name,
+                                           .command = arguments.command_line(),
+                                           .config = to_toml(config),
+                                           .write_contents = [&](const Path& made) {
+                                             std::vector<NamedBytes> files = artifacts;
+                                             files.push_back({"model.safetensors", found.weights});
+                                             write_checkpoint(made, 0, files);
+                                             mark_best(made, 0);
+                                             RunFolder::elsewhere(made).write_manifest(manifest);
+                                           }});
+  const std::string path = run.path().string(), program = program_name();
+  const std::string use = found.target_tokenizer ? " translate " + path + " \"TEXT\""
+                                                 : " generate " + path + " --prompt \"TEXT\"";
+  io::print(text(path, ": a ", found.architecture, " of ", count_parameters(*model),
+                 " parameters. Look at it:\n  ", program, " inspect ", path, " \"TEXT\"\n  ", program, use,
+                 "\n"));
   if (has_ids_only)
-    io::printf(
-        "The file has no tokenizer, so the run has ids only: a TEXT is numbers from 0 to %lld with blanks "
-        "between. For texts import it with --merges FOLDER, the folder of vocab.json and merges.txt.\n",
-        static_cast<long long>(found.vocabulary - 1));
+    io::print(
+        text("The file has no tokenizer, so the run has ids only: a TEXT is numbers from 0 to ",
+             found.vocabulary - 1,
+             " with blanks between. For texts import it with --merges FOLDER, the folder of vocab.json and "
+             "merges.txt.\n"));
   return 0;
 }
 
@@ -84,14 +96,13 @@ Command command::import_model() {
   return {
       .name = "import",
       .about =
-          "make a run of a GPT-2 or LLaMA that another program trained, to evaluate, generate, inspect or "
-          "fine-tune",
+          "make a run of a GPT-2, LLaMA or Marian that another program trained, to evaluate, generate or "
+          "translate, inspect or fine-tune",
       .positional = "FILE|FOLDER",
       .positional_help =
           "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c or nanoGPT (ckpt.pt), or the folder of a "
-          "GPT-2 or LLaMA with "
-          "config.json, model.safetensors and "
-          "its tokenizer, as Hugging Face's Transformers saves it",
+          "GPT-2, LLaMA or Marian with config.json, model.safetensors and its tokenizer, as Hugging "
+          "Face's Transformers saves it",
       .min_positional = 1,
       .max_positional = 1,
       .options =

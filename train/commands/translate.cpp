@@ -22,7 +22,8 @@ void warn_of_cut(const std::vector<std::string>& sentences, const Tokenizer& sou
                    " left out");
   }
   if (cut == 0) return;
-  io::print_error(text("warning: ", first, ", since the model reads ", max_length - 2, " of a sentence\n"));
+  io::print_error(text("warning: ", first, ", since the model reads ", source_room(source, max_length),
+                       " of a sentence\n"));
   if (cut > 1)
     io::print_error(text("warning: ", cut - 1, cut == 2 ? " other is" : " others are", " cut, too\n"));
 }

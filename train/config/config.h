@@ -93,16 +93,26 @@ struct TrainOptions {
   void fields(Fields& f);       ///< names every setting of [train], with its help
 };
 
+/// The rules of beam search (train/decode/beam_search.h). wu: scores are divided by ((5 + length) /
+/// 6)^penalty (Wu et al. 2016, arXiv 1609.08144, equation 14), and the search ends when no hypothesis can
+/// improve on the best; transformers: those of Hugging Face's Transformers, for models that came from there.
+enum class BeamRules { wu, transformers };
+
 /// The group "decode": how outputs are decoded for scores and translations.
 struct DecodeOptions {
-  int64_t beam_size = 1;          ///< number of hypotheses; 1: greedy
-  double length_penalty = 1.0;    ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
-  int64_t max_extra_tokens = 50;  ///< tokens by which an output may exceed its source
-  bool allow_unknown = false;     ///< whether the unknown token may be generated
+  int64_t beam_size = 1;        ///< number of hypotheses; 1: greedy
+  double length_penalty = 1.0;  ///< exponent of the length by which scores are divided, see BeamRules
+  BeamRules beam_rules = BeamRules::wu;  ///< rules by which beams are scored and end
+  int64_t max_extra_tokens = 50;         ///< tokens by which an output may exceed its source
+  bool allow_unknown = false;            ///< whether the unknown token may be generated
   /// Names the settings of [decode].
   void fields(Fields& f) {
     f("beam_size", beam_size, {1, 1000}, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
+    f("beam_rules", Choice(beam_rules, {"wu", "transformers"}),
+      "wu: divide scores by ((5 + length) / 6)^length_penalty, search until none can improve; transformers: "
+      "by "
+      "length^length_penalty, with the ends and the early stop of Hugging Face's Transformers");
     f("max_extra_tokens", max_extra_tokens, {1, max_integer},
       "tokens an output may be longer than its source");
     f("allow_unknown", allow_unknown, "let decoding choose the unknown token, as the published recipe does");

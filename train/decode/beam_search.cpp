@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "heed/core/parallel/thread_pool.h"
@@ -19,6 +20,7 @@ struct Search {
   std::vector<Hypothesis> live;  // unfinished hypotheses, best first; their scores are log probabilities
   /// The best finished hypothesis; its score is divided by the length penalty.
   Hypothesis best{.ids = {}, .score = none_finished};
+  std::vector<double> finished;  // scores of the best finished hypotheses, at most beam_size, best first
   bool is_done = false;
 };
 
@@ -35,9 +37,10 @@ struct Candidate {
   }
 };
 
-/// ((5 + length) / 6)^alpha.
-double length_penalty(int64_t length, double alpha) {
-  return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
+/// ((5 + length) / 6)^alpha, or length^alpha by the rules of Transformers.
+double length_penalty(int64_t length, double alpha, BeamRules rules) {
+  const auto tokens = static_cast<double>(length);
+  return std::pow(rules == BeamRules::wu ? (5.0 + tokens) / 6.0 : tokens, alpha);
 }
 
 /// The `count` best continuations of a sentence's live hypotheses, best first. Row `first_row` of `next` has
@@ -79,19 +82,28 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
                             const DecodingBatch& batch, const BeamOptions& options, int64_t max_length) {
   std::vector<Hypothesis> next;
   std::vector<int32_t> parents;
+  const bool is_wu = options.rules == BeamRules::wu;
+  const double alpha = options.length_penalty;
   const auto finish = [&](const std::vector<int32_t>& tokens, double log_p, int64_t length) {
-    const double score = log_p / length_penalty(length, options.length_penalty);
+    const double score = log_p / length_penalty(length, alpha, options.rules);
+    std::vector<double>& scores = search.finished;
+    scores.insert(std::ranges::upper_bound(scores, score, std::greater<>()), score);
+    scores.resize(std::min(scores.size(), static_cast<size_t>(options.beam_size)));
     if (score <= search.best.score) return;
     search.best = {.ids = tokens, .score = score};
   };
+  size_t num_endable = 0;  // the first of `next`, which may end here
+  int64_t rank = -1;
   for (const Candidate& candidate : candidates) {
     if (candidate.score == impossible || static_cast<int64_t>(next.size()) == options.beam_size) break;
+    const bool is_endable = ++rank < options.beam_size || is_wu;
     const Hypothesis& parent = search.live[static_cast<size_t>(candidate.beam)];
     const auto length = static_cast<int64_t>(parent.ids.size()) + 1;
     if (batch.is_stop(candidate.id)) {
-      finish(parent.ids, candidate.score, length);
+      if (is_endable) finish(parent.ids, candidate.score, length);
       continue;
     }
+    num_endable += is_endable ? 1 : 0;
     Hypothesis child = parent;
     child.ids.push_back(candidate.id);
     child.score = candidate.score;
@@ -101,13 +113,20 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
   search.live = std::move(next);
   const int64_t length = search.live.empty() ? max_length : static_cast<int64_t>(search.live[0].ids.size());
   if (length >= max_length) {
-    for (const Hypothesis& live : search.live) finish(live.ids, live.score, length);
+    for (size_t i = 0; i < num_endable; ++i) finish(search.live[i].ids, search.live[i].score, length);
     search.live.clear();
   }
-  // Log probabilities only fall: at best, the first hypothesis keeps its own up to the maximum length.
-  search.is_done = search.live.empty() ||
-                   search.live[0].score / length_penalty(max_length, std::max(0.0, options.length_penalty)) <=
-                       search.best.score;
+  if (search.live.empty()) {
+    search.is_done = true;
+  } else if (is_wu) {
+    // Log probabilities only fall: at best, the first hypothesis keeps its own up to the maximum length.
+    search.is_done = search.live[0].score / length_penalty(max_length, std::max(0.0, alpha), options.rules) <=
+                     search.best.score;
+  } else {
+    search.is_done =
+        static_cast<int64_t>(search.finished.size()) == options.beam_size &&
+        search.live[0].score / length_penalty(length, alpha, options.rules) <= search.finished.back();
+  }
   return parents;
 }
 
@@ -134,7 +153,8 @@ std::vector<Hypothesis> beam_search_batch(const AutoregressiveModel& model,
   // One candidate of each beam may end by each stop token; these leave enough that continue.
   const int64_t num_candidates = options.beam_size * (1 + static_cast<int64_t>(options.stop_tokens.size()));
   while (!searches.empty()) {
-    const NextTokenScores next("beam_search", batch.read(), options.forbidden_tokens);
+    const NextTokenScores next("beam_search", batch.read(), options.forbidden_tokens,
+                               options.rules == BeamRules::wu ? Forbidden::no_share : Forbidden::keep_share);
     std::vector<size_t> first_rows;  // row of each search's first hypothesis
     size_t num_rows = 0;
     for (const Search& search : searches) {

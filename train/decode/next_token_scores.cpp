@@ -19,20 +19,23 @@ Tensor on_host(const Tensor& x) {
 }  // namespace
 
 NextTokenScores::NextTokenScores(const std::string& function, const Tensor& model_logits,
-                                 const std::vector<int32_t>& forbidden) {
+                                 const std::vector<int32_t>& forbidden, Forbidden share) {
   const Tensor logits = contiguous(model_logits);
   vocabulary = logits.extent(1);
+  const bool keeps_share = share == Forbidden::keep_share;
+  if (keeps_share) log_ = log_softmax(logits);
   for (const int32_t id : forbidden) {
     if (id < 0) continue;  // -1: the tokenizer has no such token
     if (id >= vocabulary)
       fail(function, ": forbidden_tokens has the id ", id, ", and the model has a vocabulary of ", vocabulary,
            ". Use ids below it.");
     launch<kernel::Fill>(logits.device(), view::slice(logits, 1, id, id + 1), impossible);
+    if (keeps_share) launch<kernel::Fill>(log_.device(), view::slice(log_, 1, id, id + 1), impossible);
   }
   logits_ = on_host(logits);
   for (int64_t row = 0; row < logits_.extent(0); ++row)
     check_logits(function, {this->logits(row), static_cast<size_t>(vocabulary)});
-  log_ = on_host(log_softmax(logits));
+  log_ = on_host(keeps_share ? log_ : log_softmax(logits));
 }
 
 void check_logits(const std::string& function, std::span<const float> logits) {

@@ -21,13 +21,16 @@ struct Hypothesis {
 /// The log probability of a forbidden token.
 constexpr float impossible = -std::numeric_limits<float>::infinity();
 
+/// Whether forbidden tokens have a share of the probability when that of the others is computed.
+enum class Forbidden { no_share, keep_share };
+
 /// Logits and log probabilities [rows, V] of the next token, on the host; forbidden tokens have -inf.
 class NextTokenScores {
  public:
   /// From the logits [rows, V] of a model. Negative forbidden ids are none. Fails for those of V and above,
   /// and as check_logits() does. `function` begins errors.
   NextTokenScores(const std::string& function, const Tensor& model_logits,
-                  const std::vector<int32_t>& forbidden);
+                  const std::vector<int32_t>& forbidden, Forbidden share = Forbidden::no_share);
   /// [vocabulary] logits of a row.
   const float* logits(int64_t row) const { return logits_.data<float>() + row * vocabulary; }
   /// [vocabulary] log probabilities of a row, in nats.

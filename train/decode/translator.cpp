@@ -13,13 +13,18 @@
 #include "heed/train/tasks/task.h"
 
 namespace heed {
+
+int64_t source_room(const Tokenizer& source, int64_t max_length) {
+  return max_length - source.special().around_source();
+}
+
 namespace {
 
-/// The tokens of a sentence, cut to the length that the model reads, between start and end tokens.
+/// The tokens of a sentence, cut to the length that the model reads, between its special tokens.
 std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sentence, int64_t max_length) {
   std::vector<int32_t> ids = tokenizer.encode(sentence);
-  ids.resize(std::min(ids.size(), static_cast<size_t>(max_length - 2)));
-  ids.insert(ids.begin(), tokenizer.start());
+  ids.resize(std::min(ids.size(), static_cast<size_t>(source_room(tokenizer, max_length))));
+  if (tokenizer.special().starts_source) ids.insert(ids.begin(), tokenizer.start());
   ids.push_back(tokenizer.end());
   return ids;
 }
@@ -46,6 +51,7 @@ std::vector<Hypothesis> decoded(const TranslationModel& model, Decoding start,
   return beam_search_batch(model, prompts,
                            {.beam_size = options.beam_size,
                             .length_penalty = options.length_penalty,
+                            .rules = options.beam_rules,
                             .stop_tokens = stop,
                             .forbidden_tokens = forbidden,
                             .max_new_tokens_of_each = max_lengths},
@@ -116,7 +122,7 @@ Translated translated(TranslationModel& model, const std::string& sentence, cons
   out.caption = sentence.substr(0, bar) + "  \u2192  " + target.decode(out.written);
   if (const int64_t more = tokens_left_out(source, sentence.substr(0, bar), max_length); more > 0)
     out.caption += text(" (of the sentence, the last ", more, more == 1 ? " token is" : " tokens are",
-                        " left out: the model reads ", max_length - 2, ")");
+                        " left out: the model reads ", source_room(source, max_length), ")");
   out.read_ids = out.written;
   out.read_ids.insert(out.read_ids.begin(), target.start());
   out.written.push_back(target.end());
@@ -127,7 +133,8 @@ Translated translated(TranslationModel& model, const std::string& sentence, cons
 }  // namespace
 
 int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, int64_t max_length) {
-  return std::max<int64_t>(static_cast<int64_t>(source.encode(sentence).size()) - (max_length - 2), 0);
+  return std::max<int64_t>(
+      static_cast<int64_t>(source.encode(sentence).size()) - source_room(source, max_length), 0);
 }
 
 void refuse_long(const std::string& sentence, const Tokenizer& source, const Tokenizer& target,
@@ -138,7 +145,7 @@ void refuse_long(const std::string& sentence, const Tokenizer& source, const Tok
     if (const auto count = static_cast<int64_t>(tokenizer.encode(words).size()); count > room)
       fail("the ", what, " has ", count, " tokens, and the model reads ", room, " at most. Shorten it.");
   };
-  check("sentence", source, sentence.substr(0, bar), max_length - 2);
+  check("sentence", source, sentence.substr(0, bar), source_room(source, max_length));
   if (bar != std::string::npos)
     check("target", target, sentence.substr(bar + target_mark.size()), max_length - 1);
 }
@@ -153,7 +160,7 @@ std::vector<std::string> translate_all(const TranslationModel& model,
   for (const std::string& sentence : sentences) encoded.push_back(framed(source, sentence, max_length));
   std::vector<size_t> order;  // by length; sentences without words are left out, and their output is empty
   for (size_t i = 0; i < sentences.size(); ++i) {
-    if (encoded[i].size() > 2) order.push_back(i);
+    if (static_cast<int64_t>(encoded[i].size()) > source.special().around_source()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return encoded[a].size() < encoded[b].size(); });

@@ -12,6 +12,9 @@
 
 namespace heed {
 
+/// Tokens of a sentence without its special ones that a model of `max_length` tokens reads.
+int64_t source_room(const Tokenizer& source, int64_t max_length);
+
 /// Tokens of a sentence that translate_all() leaves out, since the model reads `max_length` with those of
 /// start and end; 0: it reads them all.
 int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, int64_t max_length);

@@ -14,20 +14,26 @@ void demand_byte_pairs(const ExportedModel& exported, const std::string& model) 
       text("data.tokenizer = byte_pair, and this run's is of the kind ", exported.tokenizer.kind()));
 }
 
-void demand_shared_shape(const ExportedModel& exported, const std::string& model) {
-  const TransformerConfig& config = exported.config;
+void demand_common_parts(const TransformerConfig& config, const std::string& model) {
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
-  demand(exported.attention == "softmax", text("attention.decoder = softmax, not ", exported.attention));
   demand(config.d_ff > 0, "model.d_ff above 0");
-  demand(config.norm == NormPlace::pre, "model.norm = pre");
-  demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");
-  demand(!config.output_bias || config.tie_embeddings == Tie::output, "model.output_bias = false");
-  demand(!config.scale_embedding, "model.scale_embedding = false");
   demand(config.logit_scale == 1 && config.base_width == 0, "model.logit_scale = 1 and model.base_width = 0");
   demand(config.short_convolution == 0, "model.short_convolution = 0");
   const Modifiers& modifiers = config.modifiers;
   demand(modifiers.qk_norm == QkNorm::none && modifiers.softcap == 0 && modifiers.sink == Sink::none,
          "model.qk_norm = none, model.softcap = 0 and model.sink = none");
+}
+
+void demand_shared_shape(const ExportedModel& exported, const std::string& model) {
+  const TransformerConfig& config = exported.config;
+  const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
+  demand(exported.attention == "softmax", text("attention.decoder = softmax, not ", exported.attention));
+  demand(config.norm == NormPlace::pre, "model.norm = pre");
+  demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");
+  demand(!config.output_bias || config.tie_embeddings == Tie::output, "model.output_bias = false");
+  demand(!config.tied_output_bias, "model.tied_output_bias = false");
+  demand(!config.scale_embedding, "model.scale_embedding = false");
+  demand_common_parts(config, model);
 }
 
 std::vector<float> exported_numbers(const ExportedModel& model, const std::string& tensor,

@@ -1,6 +1,7 @@
-// A language model of this program, ready to be written in the format of another.
+// A model of this program, ready to be written in the format of another.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heed/core/io/safetensors.h"
@@ -9,13 +10,23 @@
 
 namespace heed {
 
-/// A trained DecoderOnly with its tokenizer.
+/// What a translator has besides the parts of a language model.
+struct ExportedTranslator {
+  std::string encoder_attention;  ///< spec of the encoder's self-attention
+  std::string cross_attention;    ///< spec of the attention from decoder to encoder
+  const Tokenizer& target;        ///< tokenizer of translations
+  int64_t beam_size;              ///< number of hypotheses with which it decodes
+  double length_penalty;          ///< exponent of their length
+};
+
+/// A trained DecoderOnly, or EncoderDecoder, with its tokenizer.
 struct ExportedModel {
   std::string name;            ///< its name in files that have one
   TransformerConfig config;    ///< its settings
-  std::string attention;       ///< spec of its self-attention
-  const SafeTensors& weights;  ///< weights of a DecoderOnly, in f32
-  const Tokenizer& tokenizer;  ///< tokenizer of its texts
+  std::string attention;       ///< spec of the decoder's self-attention
+  const SafeTensors& weights;  ///< weights of the model, in f32
+  const Tokenizer& tokenizer;  ///< tokenizer of its texts; a translator's of its source
+  std::optional<ExportedTranslator> translator = {};  ///< none for a language model
 };
 
 /// Fails unless `holds`, as Fault::usage: "export: MODEL needs SETTING". `model`: "a GPT-2"; `setting`: the
@@ -24,6 +35,9 @@ void demand_setting(bool holds, const std::string& model, const std::string& set
 
 /// Demands the tokenizer that formats with a tokenizer have: byte pairs.
 void demand_byte_pairs(const ExportedModel& exported, const std::string& model);
+
+/// Demands that a model has none of the parts that Heed alone has, and a feed-forward network.
+void demand_common_parts(const TransformerConfig& config, const std::string& model);
 
 /// Demands what GPT-2 and LLaMA share: softmax attention, norms before branches, logits without a bias and a
 /// scale, and none of the parts that Heed alone has.

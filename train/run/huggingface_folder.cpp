@@ -1,12 +1,16 @@
 // Chooses the family of a folder's model, and reads or makes its files.
 #include "heed/train/run/huggingface_folder.h"
 
+#include <tuple>
+
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/tokenizer_json.h"
 #include "heed/train/run/gpt2_huggingface.h"
 #include "heed/train/run/llama_huggingface.h"
+#include "heed/train/run/marian_huggingface.h"
+#include "heed/train/run/marian_tokenizer_files.h"
 
 namespace heed {
 namespace {
@@ -16,9 +20,18 @@ constexpr const char* weights_file = "model.safetensors";
 constexpr const char* tokenizer_file = "tokenizer.json";
 constexpr const char* vocabulary_file = "vocab.json";
 constexpr const char* merges_file = "merges.txt";
+constexpr const char* generation_file = "generation_config.json";
+
+/// Fails for a pipe among the files that the folder has, which reading would wait for.
+void refuse_pipes(const Path& folder) {
+  for (const char* name : {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file,
+                           "source.spm", "target.spm", generation_file, "tokenizer_config.json"}) {
+    if (io::exists(folder / name)) io::size(folder / name);
+  }
+}
 
 /// Fails unless the folder has the files that are read.
-void check_folder(const Path& folder) {
+void check_folder(const Path& folder, bool is_marian) {
   const auto has = [&](const char* name) { return io::exists(folder / name); };
   std::string missing;
   const auto miss = [&](const std::string& what) { missing += text(missing.empty() ? "" : ", ", what); };
@@ -26,15 +39,16 @@ void check_folder(const Path& folder) {
     if (!has(name)) miss(name);
   }
   const bool has_vocabulary = has(vocabulary_file), has_merges = has(merges_file);
-  if (!has(tokenizer_file) && !(has_vocabulary && has_merges))
+  if (is_marian) {
+    for (const char* name : marian_tokenizer_names)
+      if (!has(name)) miss(name);
+  } else if (!has(tokenizer_file) && !(has_vocabulary && has_merges)) {
     miss(has_vocabulary ? merges_file : has_merges ? vocabulary_file : tokenizer_file);
-  for (const char* name : {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file}) {
-    if (has(name)) io::size(folder / name);  // refuses a pipe, which reading would wait for
   }
   if (missing.empty()) return;
   std::string advice =
-      "Give the folder of a GPT-2 or LLaMA as Hugging Face's Transformers saves it (save_pretrained of the "
-      "model and of its tokenizer)";
+      "Give the folder of a GPT-2, LLaMA or Marian as Hugging Face's Transformers saves it (save_pretrained "
+      "of the model and of its tokenizer)";
   if (has("model.safetensors.index.json"))
     advice += ", with max_shard_size='100GB', so that its weights are one file";
   else if (has("pytorch_model.bin"))
@@ -77,6 +91,19 @@ ImportedModel llama_in(const Path& folder, const Json& json, const std::string& 
   return out;
 }
 
+ImportedModel marian_in(const Path& folder, const Json& json, const std::string& name) {
+  const MarianConfig config = parse_marian_config(json, name);
+  ImportedModel out{.architecture = "Marian", .run_name = "marian", .preset = "translate"};
+  std::tie(out.tokenizer, out.target_tokenizer) = read_marian_tokenizers(folder, config);
+  const Path generation = folder / generation_file;
+  const bool has_generation = io::exists(generation);
+  out.settings =
+      marian_settings(config, has_generation ? parse_json(io::read(generation), generation.string()) : json,
+                      has_generation ? generation.string() : name);
+  out.weights = marian_weights(SafeTensors::read(folder / weights_file), config);
+  return out;
+}
+
 /// tokenizer_config.json, by which AutoTokenizer finds the class of the tokenizer.
 Json tokenizer_config(const ExportedModel& model) {
   Json out = Json::object({{"tokenizer_class", "PreTrainedTokenizerFast"},
@@ -89,17 +116,36 @@ Json tokenizer_config(const ExportedModel& model) {
 }  // namespace
 
 ImportedModel read_huggingface_folder(const Path& folder) {
-  check_folder(folder);
+  refuse_pipes(folder);
+  if (!io::exists(folder / settings_file)) check_folder(folder, false);
   const std::string name = (folder / settings_file).string();
   const Json json = parse_json(io::read(folder / settings_file), name);
-  const Json* type = json.is_object() ? json.find("model_type") : nullptr;
-  if (type != nullptr && type->dump() == "\"gpt2\"") return gpt2_in(folder, json, name);
-  if (type != nullptr && type->dump() == "\"llama\"") return llama_in(folder, json, name);
-  fail(Fault::data, name, ": model_type is ", type == nullptr ? "missing" : shown(type->dump(), 80),
-       ", and only \"gpt2\" and \"llama\" can be read.");
+  const Json* found = json.is_object() ? json.find("model_type") : nullptr;
+  const std::string type = found == nullptr ? "missing" : found->dump();
+  check_folder(folder, type == "\"marian\"");
+  if (type == "\"gpt2\"") return gpt2_in(folder, json, name);
+  if (type == "\"llama\"") return llama_in(folder, json, name);
+  if (type == "\"marian\"") return marian_in(folder, json, name);
+  fail(Fault::data, name, ": model_type is ", shown(type, 80),
+       ", and only \"gpt2\", \"llama\" and \"marian\" can be read.");
 }
 
+namespace {
+
+/// The files of a translator.
+std::vector<NamedBytes> marian_out(const ExportedModel& model) {
+  MarianFiles made = encode_marian(model);
+  std::vector<NamedBytes> out = marian_tokenizer_files(model);
+  out.push_back({settings_file, made.config.dump(2) + "\n"});
+  out.push_back({generation_file, made.generation.dump(2) + "\n"});
+  out.push_back({weights_file, std::move(made.weights)});
+  return out;
+}
+
+}  // namespace
+
 std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
+  if (model.translator) return marian_out(model);
   Json config;
   std::string weights;
   if (is_rotary(model.config.position)) {

@@ -34,6 +34,37 @@ double ModelSettings::positive(const char* key, double otherwise) const {
   return found->real();
 }
 
+int64_t ModelSettings::index(const char* key, int64_t end) const {
+  const Json* found = find(key);
+  if (found == nullptr || !found->is_integer() || found->integer() < 0 || found->integer() >= end)
+    refuse(key, found, text("a whole number from 0 to ", end - 1));
+  return found->integer();
+}
+
+double ModelSettings::number(const char* key, double otherwise) const {
+  const Json* found = find(key);
+  if (found == nullptr) return otherwise;
+  if (!found->is_number() || !std::isfinite(found->real())) refuse(key, found, "a finite number");
+  return found->real();
+}
+
+bool ModelSettings::flag(const char* key, bool otherwise) const {
+  const Json* found = find(key);
+  if (found == nullptr) return otherwise;
+  if (found->dump() != "true" && found->dump() != "false") refuse(key, found, "true or false");
+  return found->boolean();
+}
+
+std::string ModelSettings::word(const char* key, const std::vector<std::string>& words) const {
+  const Json* found = find(key);
+  std::string legal;
+  for (const std::string& word : words) {
+    if (found != nullptr && found->is_text() && found->text() == word) return word;
+    legal += (legal.empty() ? "" : ", ") + word;
+  }
+  refuse(key, found, "one of " + legal);
+}
+
 void ModelSettings::demand(const char* key, const Json& value, const char* why) const {
   const Json* found = find(key);
   if (found != nullptr && found->dump() != value.dump())

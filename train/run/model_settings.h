@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "heed/core/io/json.h"
 
@@ -18,6 +19,14 @@ class ModelSettings {
   double fraction(const char* key, double otherwise) const;
   /// A number above 0; `otherwise` where the member is missing.
   double positive(const char* key, double otherwise) const;
+  /// An index of 0 to less than `end`.
+  int64_t index(const char* key, int64_t end) const;
+  /// Any finite number; `otherwise` where the member is missing.
+  double number(const char* key, double otherwise) const;
+  /// True or false; `otherwise` where the member is missing.
+  bool flag(const char* key, bool otherwise) const;
+  /// One of the words.
+  std::string word(const char* key, const std::vector<std::string>& words) const;
   /// Fails unless the member is absent or has this value: "only VALUE can be read: WHY".
   void demand(const char* key, const Json& value, const char* why) const;
 

@@ -97,7 +97,7 @@ TEST_CASE("hugging face: a folder that cannot be read is refused by what it lack
   const Json config = parse_json(io::read(folder / "config.json"), "config.json");
   io::write(folder / "config.json", Json(config).set("model_type", "bert").dump());
   check_refused(shell, {"import", "folder", "--name", "x"}, 3,
-                {"config.json: model_type is \"bert\"", "only \"gpt2\" and \"llama\""});
+                {"config.json: model_type is \"bert\"", "only \"gpt2\", \"llama\" and \"marian\""});
   io::write(folder / "config.json", "{}");
   check_refused(shell, {"import", "folder", "--name", "x"}, 3, {"model_type is missing"});
   io::write(folder / "config.json", Json(config).set("vocab_size", 30).dump());

@@ -274,7 +274,8 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const std::vector<int64_t>& pairs = plan_.at(static_cast<size_t>(position));
     int64_t tokens = frame.rows - static_cast<int64_t>(pairs.size());  // one for each row without a sentence
     for (const int64_t pair : pairs)
-      tokens += static_cast<int64_t>(data_.train->pair(pair).source.size()) + 2;
+      tokens += static_cast<int64_t>(data_.train->pair(pair).source.size()) +
+                data_.source().special().around_source();
     const int64_t padded = frame.rows * frame.source;
     return static_cast<double>(packed_rows(tokens, padded, source_row_step(padded)));
   }
@@ -311,8 +312,8 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   EncodedPair cut_pair(int64_t number, int64_t max_tokens) const {
     EncodedPair pair = tested().pair(number);
     if (max_tokens > 0) {  // start and end tokens count, too
-      pair.source.resize(
-          std::min(pair.source.size(), static_cast<size_t>(std::max<int64_t>(max_tokens - 2, 1))));
+      const int64_t room = std::max<int64_t>(source_room(data_.source(), max_tokens), 1);
+      pair.source.resize(std::min(pair.source.size(), static_cast<size_t>(room)));
       pair.target.resize(
           std::min(pair.target.size(), static_cast<size_t>(std::max<int64_t>(max_tokens - 1, 1))));
     }

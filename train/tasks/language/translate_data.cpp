@@ -9,6 +9,7 @@
 #include "heed/data/synthetic/phrasebook/phrasebook.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
+#include "heed/train/decode/translator.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/tasks/find_data.h"
 
@@ -114,8 +115,8 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
     });
     work.add(static_cast<double>(rows));
   }
-  // Start and end tokens take two positions of the source and one of the target.
-  const auto max_source = static_cast<size_t>(max_length - 2),
+  // Start and end tokens take one or two positions of the source and one of the target.
+  const auto max_source = static_cast<size_t>(source_room(source(), max_length)),
              max_target = static_cast<size_t>(max_length - 1);
   std::vector<EncodedPair> out;
   out.reserve(all.size());

@@ -1,0 +1,109 @@
+// tests BeamRules::transformers of train/decode/beam_search.h against a plain search by the same rules.
+#include <algorithm>
+#include <cmath>
+
+#include "heed/tests/catch.h"
+#include "heed/train/decode/beam_search.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t markov_words = 7;
+constexpr int32_t markov_end = 0, markov_pad = 6;
+
+/// A model whose next token depends on the last one alone.
+class MarkovModel final : public AutoregressiveModel {
+ public:
+  explicit MarkovModel(uint64_t seed) : table_(Tensor::zeros(Shape{markov_words, markov_words})) {
+    Rng rng(seed);
+    fill_normal(table_, 0, 1.5, rng);
+    const std::vector<float> all = table_.to_host();
+    for (int64_t row = 0; row < markov_words; ++row) {
+      const float* x = all.data() + row * markov_words;
+      double total = 0;
+      for (int64_t i = 0; i < markov_words; ++i) total += std::exp(static_cast<double>(x[i]));
+      for (int64_t i = 0; i < markov_words; ++i) log_p.push_back(x[i] - std::log(total));
+    }
+  }
+  Tensor next(const Tensor& ids, Decoding& state) const override {
+    const int64_t count = ids.extent(1);
+    state.length += count;
+    return embedding(table_, reshape(slice(ids, 1, count - 1, count), Shape{ids.extent(0)}));
+  }
+  Decoding start() const override { return {}; }
+  void fields(Fields& f) override { f("table", table_); }
+
+  std::vector<double> log_p;  // [last token, next token]
+
+ private:
+  Tensor table_;
+};
+
+/// The best output by the rules of Transformers: all candidates are sorted at each step.
+Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alpha, int64_t longest) {
+  const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
+  const auto divided = [&](double score, size_t length) {
+    return score / std::pow(static_cast<double>(length), alpha);
+  };
+  std::vector<Hypothesis> running{Hypothesis{.ids = {markov_pad}, .score = 0}}, finished;
+  for (int64_t step = 1;; ++step) {
+    std::vector<Hypothesis> candidates;
+    for (const Hypothesis& one : running) {
+      for (int32_t id = 0; id < markov_words; ++id) {
+        if (id == markov_pad) continue;
+        Hypothesis child = one;
+        child.score += model.log_p[static_cast<size_t>(one.ids.back() * markov_words + id)];
+        child.ids.push_back(id);
+        candidates.push_back(child);
+      }
+    }
+    std::ranges::sort(candidates, better);
+    running.clear();
+    for (size_t rank = 0; rank < std::min(candidates.size(), static_cast<size_t>(2 * beams)); ++rank) {
+      const Hypothesis& one = candidates[rank];
+      const bool ends = one.ids.back() == markov_end || step == longest;
+      if (ends && static_cast<int64_t>(rank) < beams)
+        finished.push_back({.ids = one.ids, .score = divided(one.score, one.ids.size() - 1)});
+      if (!ends && static_cast<int64_t>(running.size()) < beams) running.push_back(one);
+    }
+    std::ranges::sort(finished, better);
+    finished.resize(std::min(finished.size(), static_cast<size_t>(beams)));
+    const bool is_full = static_cast<int64_t>(finished.size()) == beams;
+    const bool is_behind =
+        running.empty() || divided(running[0].score, running[0].ids.size() - 1) <= finished.back().score;
+    if (step == longest || (is_full && is_behind)) break;
+  }
+  Hypothesis best = finished.at(0);
+  best.ids.erase(best.ids.begin());
+  if (best.ids.back() == markov_end) best.ids.pop_back();
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("beam search: by the rules of Transformers it finds what a plain search by them finds") {
+  int64_t num_other_by_wu = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const MarkovModel model(seed);
+    for (const double alpha : {-0.5, 0.0, 1.0, 2.0}) {
+      for (const int64_t beams : {1, 2, 4}) {
+        BeamOptions options{.beam_size = beams,
+                            .length_penalty = alpha,
+                            .rules = BeamRules::transformers,
+                            .max_new_tokens = 9,
+                            .stop_tokens = {markov_end},
+                            .forbidden_tokens = {markov_pad}};
+        const Hypothesis found = beam_search_batch(model, {{markov_pad}}, options)[0];
+        const Hypothesis plain = searched_plainly(model, beams, alpha, 9);
+        CAPTURE(seed, alpha, beams);
+        CHECK(found.ids == plain.ids);
+        CHECK(found.score == Approx(plain.score).epsilon(1e-4));
+        options.rules = BeamRules::wu;
+        num_other_by_wu += beam_search_batch(model, {{markov_pad}}, options)[0].ids == plain.ids ? 0 : 1;
+      }
+    }
+  }
+  CHECK(num_other_by_wu > 20);
+}
+
+}  // namespace heed
