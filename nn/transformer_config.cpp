@@ -114,9 +114,8 @@ const TransformerConfig& TransformerConfig::check() const {
     fail("model.logit_scale = ", logit_scale, ". It must be above 0; 1 changes nothing.");
   if (tied_output_bias && tie_embeddings == Tie::none)
     fail(
-        "model.tied_output_bias = true needs model.tie_embeddings = output or all. The bias of an output "
-        "layer "
-        "of its own is model.output_bias.");
+        "model.tied_output_bias = true needs model.tie_embeddings = output or all. With none, the bias is "
+        "model.output_bias.");
   if (base_width > 0 && (init != Init::normal || identity_projections))
     fail("model.base_width = ", base_width,
          " needs model.init = normal and no model.identity_projections: the other ones depend on the width.");

@@ -111,8 +111,7 @@ struct DecodeOptions {
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
     f("beam_rules", Choice(beam_rules, {"wu", "transformers"}),
       "wu: divide scores by ((5 + length) / 6)^length_penalty, search until none can improve; transformers: "
-      "by "
-      "length^length_penalty, with the ends and the early stop of Hugging Face's Transformers");
+      "by length^length_penalty, with the ends and the early stop of Hugging Face's Transformers");
     f("max_extra_tokens", max_extra_tokens, {1, max_integer},
       "tokens an output may be longer than its source");
     f("allow_unknown", allow_unknown, "let decoding choose the unknown token, as the published recipe does");
