@@ -68,10 +68,9 @@ Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alph
     }
     std::ranges::sort(finished, better);
     finished.resize(std::min(finished.size(), static_cast<size_t>(beams)));
+    if (step == longest) break;
     const bool is_full = static_cast<int64_t>(finished.size()) == beams;
-    const bool is_behind =
-        running.empty() || divided(running[0].score, running[0].ids.size() - 1) <= finished.back().score;
-    if (step == longest || (is_full && is_behind)) break;
+    if (is_full && divided(running.at(0).score, running.at(0).ids.size() - 1) <= finished.back().score) break;
   }
   Hypothesis best = finished.at(0);
   best.ids.erase(best.ids.begin());
