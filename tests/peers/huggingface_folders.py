@@ -44,7 +44,7 @@ def made(folder, text, is_tied):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token='<|endoftext|>', eos_token='<|endoftext|>')
     torch.manual_seed(1)
     config = LlamaConfig(vocab_size=bpe.get_vocab_size(), hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
-                         num_key_value_heads=2, max_position_embeddings=64, rope_parameters={'rope_type': 'default', 'rope_theta': 20000.0},
+                         num_key_value_heads=2, max_position_embeddings=128, rope_parameters={'rope_type': 'default', 'rope_theta': 20000.0},
                          rope_theta=20000.0, initializer_range=0.3, tie_word_embeddings=is_tied, bos_token_id=0, eos_token_id=0,
                          attn_implementation='eager')
     model = LlamaForCausalLM(config).eval()

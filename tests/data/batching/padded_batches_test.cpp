@@ -93,6 +93,16 @@ TEST_CASE("batch: fixed length and other special ids") {
   CHECK(batch.target_out.ids == Ids{9, 2, 0, 0, 0});
 }
 
+TEST_CASE("batch: a source may have no start, as Marian's, whose translations start with padding") {
+  const SpecialIds special{.unknown = 1, .pad = 9, .start = 9, .end = 0, .starts_source = false};
+  const PairBatches batches({{{7, 8}, {4, 5, 6}}}, {.special = special});
+  const PairBatch batch = batches.make(std::vector<int64_t>{0});
+  CHECK(batch.source.ids == Ids{7, 8, 0});
+  CHECK(batch.source.lengths == Ids{3});
+  CHECK(batch.target_in.ids == Ids{9, 4, 5, 6});
+  CHECK(batch.target_out.ids == Ids{4, 5, 6, 0});
+}
+
 TEST_CASE("batch: every epoch holds every pair once, in an order of its own") {
   for (const bool buckets : {true, false}) {
     const PairBatches batches(pairs(1000), {.tokens = 400, .buckets = buckets, .pool = 300, .seed = 3});

@@ -8,17 +8,16 @@
 namespace heed {
 namespace {
 
-constexpr int64_t markov_words = 7;
+constexpr int64_t markov_words = 7, markov_steps = 9;
 constexpr int32_t markov_end = 0, markov_pad = 6;
 
-/// A model whose next token depends on the last one alone.
+/// A model whose next token depends on the last one and its place, so that no two outputs are as probable.
 class MarkovModel final : public AutoregressiveModel {
  public:
-  explicit MarkovModel(uint64_t seed) : table_(Tensor::zeros(Shape{markov_words, markov_words})) {
-    Rng rng(seed);
-    fill_normal(table_, 0, 1.5, rng);
+  /// `table`: logits [place * markov_words + last token, next token].
+  explicit MarkovModel(const Tensor& table) : table_(table) {
     const std::vector<float> all = table_.to_host();
-    for (int64_t row = 0; row < markov_words; ++row) {
+    for (int64_t row = 0; row < markov_steps * markov_words; ++row) {
       const float* x = all.data() + row * markov_words;
       double total = 0;
       for (int64_t i = 0; i < markov_words; ++i) total += std::exp(static_cast<double>(x[i]));
@@ -28,16 +27,29 @@ class MarkovModel final : public AutoregressiveModel {
   Tensor next(const Tensor& ids, Decoding& state) const override {
     const int64_t count = ids.extent(1);
     state.length += count;
-    return embedding(table_, reshape(slice(ids, 1, count - 1, count), Shape{ids.extent(0)}));
+    std::vector<int32_t> rows;
+    for (const double last : slice(ids, 1, count - 1, count).to_doubles())
+      rows.push_back(static_cast<int32_t>((state.length - 1) * markov_words) + static_cast<int32_t>(last));
+    return embedding(table_, Tensor::of<int32_t>(rows, Shape{ids.extent(0)}));
   }
   Decoding start() const override { return {}; }
   void fields(Fields& f) override { f("table", table_); }
 
-  std::vector<double> log_p;  // [last token, next token]
+  std::vector<double> log_p;  // [place, last token, next token]
 
  private:
   Tensor table_;
 };
+
+const Shape markov_shape{markov_steps * markov_words, markov_words};
+
+MarkovModel random_model(uint64_t seed) {
+  Rng rng(seed);
+  const Tensor table = Tensor::zeros(markov_shape);
+  fill_normal(table, 0, 1.5, rng);
+  // Several hypotheses often end at once.
+  return MarkovModel(table + Tensor::from({1.5F, 0, 0, 0, 0, 0, 0}));
+}
 
 /// The best output by the rules of Transformers: all candidates are sorted at each step.
 Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alpha, int64_t longest) {
@@ -52,7 +64,9 @@ Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alph
       for (int32_t id = 0; id < markov_words; ++id) {
         if (id == markov_pad) continue;
         Hypothesis child = one;
-        child.score += model.log_p[static_cast<size_t>(one.ids.back() * markov_words + id)];
+        child.score +=
+            model
+                .log_p[static_cast<size_t>(((step - 1) * markov_words + one.ids.back()) * markov_words + id)];
         child.ids.push_back(id);
         candidates.push_back(child);
       }
@@ -68,10 +82,9 @@ Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alph
     }
     std::ranges::sort(finished, better);
     finished.resize(std::min(finished.size(), static_cast<size_t>(beams)));
+    if (step == longest) break;
     const bool is_full = static_cast<int64_t>(finished.size()) == beams;
-    const bool is_behind =
-        running.empty() || divided(running[0].score, running[0].ids.size() - 1) <= finished.back().score;
-    if (step == longest || (is_full && is_behind)) break;
+    if (is_full && divided(running.at(0).score, running.at(0).ids.size() - 1) <= finished.back().score) break;
   }
   Hypothesis best = finished.at(0);
   best.ids.erase(best.ids.begin());
@@ -83,27 +96,56 @@ Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alph
 
 TEST_CASE("beam search: by the rules of Transformers it finds what a plain search by them finds") {
   int64_t num_other_by_wu = 0;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const MarkovModel model(seed);
-    for (const double alpha : {-0.5, 0.0, 1.0, 2.0}) {
-      for (const int64_t beams : {1, 2, 4}) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const MarkovModel model = random_model(seed);
+    for (const double alpha : {-0.5, 0.0, 1.0, 2.0, 4.0}) {
+      for (const int64_t beams : {1, 2, 3, 5}) {
         BeamOptions options{.beam_size = beams,
                             .length_penalty = alpha,
                             .rules = BeamRules::transformers,
-                            .max_new_tokens = 9,
+                            .max_new_tokens = markov_steps,
                             .stop_tokens = {markov_end},
                             .forbidden_tokens = {markov_pad}};
         const Hypothesis found = beam_search_batch(model, {{markov_pad}}, options)[0];
-        const Hypothesis plain = searched_plainly(model, beams, alpha, 9);
+        const Hypothesis plain = searched_plainly(model, beams, alpha, markov_steps);
         CAPTURE(seed, alpha, beams);
         CHECK(found.ids == plain.ids);
-        CHECK(found.score == Approx(plain.score).epsilon(1e-4));
+        CHECK(found.score == Approx(plain.score).epsilon(1e-4).margin(1e-6));
         options.rules = BeamRules::wu;
         num_other_by_wu += beam_search_batch(model, {{markov_pad}}, options)[0].ids == plain.ids ? 0 : 1;
       }
     }
   }
   CHECK(num_other_by_wu > 20);
+}
+
+TEST_CASE("beam search: by the rules of Transformers an end counts only among the best of the beam") {
+  std::vector<float> logits(static_cast<size_t>(markov_shape.size()), -9);
+  const auto set = [&](int64_t place, int64_t last, int64_t next, float logit) {
+    logits[static_cast<size_t>((place * markov_words + last) * markov_words + next)] = logit;
+  };
+  set(0, markov_pad, 1, 2);
+  set(0, markov_pad, 2, 1.9F);
+  // The candidates of step 2 are "1 end", "1 3", "2 end" and "2 1", from the best on: the third is behind the
+  // beam of 2.
+  set(1, 1, markov_end, 2);
+  set(1, 1, 3, 1.9F);
+  set(1, 2, markov_end, 0.5F);
+  for (const int64_t word : {1, 2}) set(1, 2, word, 0);
+  for (int64_t last = 0; last < markov_words; ++last) {
+    set(2, last, markov_pad, 9);  // so that step 3 costs much
+    set(2, last, 4, 2);
+    set(3, last, markov_end, 9);
+  }
+  const MarkovModel model(Tensor::from(logits, markov_shape));
+  const BeamOptions options{.beam_size = 2,
+                            .length_penalty = 4,
+                            .rules = BeamRules::transformers,
+                            .max_new_tokens = markov_steps,
+                            .stop_tokens = {markov_end},
+                            .forbidden_tokens = {markov_pad}};
+  CHECK(searched_plainly(model, 2, 4, markov_steps).ids == std::vector<int32_t>{1, 3, 4});
+  CHECK(beam_search(model, {markov_pad}, options) == std::vector<int32_t>{1, 3, 4});
 }
 
 }  // namespace heed
