@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "heed/core/constant_table.h"
+
 namespace heed {
 
 Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const {
