@@ -87,7 +87,7 @@ TEST_CASE("fields: the options of a model, by name, kind and value") {
   CHECK(list.of("length").empty());
   CHECK(list.of("head_dim") == text("integer ", config.head_dim));
   CHECK(list.of("position_deviation") == text("number ", config.position_deviation));
-  CHECK(list.found.size() == 34);
+  CHECK(list.found.size() == 35);
   CHECK(list.helped);
 }
 
