@@ -226,8 +226,7 @@ Command command::export_model() {
            {"as", "FORMAT",
             "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's, GPT-2's or "
             "Marian's shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of GPT-2's "
-            "shape "
-            "as a checkpoint of these programs; weights in f32"},
+            "shape as a checkpoint of these programs; weights in f32"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

@@ -119,8 +119,7 @@ std::unique_ptr<Tokenizer> read_meta(const Path& path, int64_t vocabulary) {
   if (out->size() != vocabulary || out->encode(characters) != counting)
     fail(Fault::data, path, ": byte 0: its ", itos->items.size() / 2, " characters are not ", vocabulary,
          " different ones in the order of their code points, as the model's must be. Take the file away, or "
-         "put "
-         "that of the model's text there.");
+         "put that of the model's text there.");
   return out;
 }
 
