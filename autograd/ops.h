@@ -169,14 +169,20 @@ Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t bat
 /// The reverse: padded rows x [B, T, W] as packed sequences [1, rows, W]. Rows past those of the B sequences
 /// are zeros.
 Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows);
-/// The sum of the rows of each of the packed sequences x [1, N, W] -> [B, W]. `batch` as in pad_packed().
-Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t batch = 0);
+/// The sum of the rows of each of the packed sequences x [1, N, W] -> [B, W]; of `step` B sequences only
+/// those of numbers 0, step, 2 step, ...
+Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t step = 1);
+/// Row t of a table [L, W] added to row t of each of the packed sequences x [1, N, W]. x may be bf16 over a
+/// table of f32. Fails where the longest sequence has more than L rows.
+Tensor add_positions(const Tensor& x, const Tensor& table, const PackedSequences& sequences);
 /// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and
 /// `counts` (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
 Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& counts);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0. `places` of packed sequences x [1, N, W]: the mask is that of the padded rows.
 Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
+/// narrowed(dropout(x)) in one kernel; x itself where dropout() is x.
+Tensor narrowed_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
 /// dropout(relu(x)) in one pass, without storing the undropped numbers; so the next three.
 Tensor relu_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
 /// dropout(gelu(x)).

@@ -338,8 +338,9 @@ Node* running_input(size_t index) {
 
 Tensor gradient_so_far(size_t index) {
   Node* input = running_input(index);
-  if (input == nullptr || input->leaf || !input->grad || !input->grad.contiguous()) return {};
-  return std::exchange(input->grad, Tensor());
+  if (input == nullptr || input->leaf || !input->grad) return {};
+  const Tensor gradient = std::exchange(input->grad, Tensor());
+  return gradient.contiguous() ? gradient : copy_of(gradient);
 }
 
 Tensor gradient_target(size_t index, const Shape& shape, DType dtype, Device device) {

@@ -53,13 +53,13 @@ Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const
   if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
   const Position& position = embedder_ ? embedder_->position : position_;
   if (!packing) {
-    x = dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
+    x = narrowed_dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
     return widened(encoder_(x, mask(lengths), {}, {}, nullptr, context));
   }
   if (first_) x = packing->packed(x);
   x = positions ? position.at(x, packing->packed_ids(positions)) : position.at(x, *packing);
   const Mask mask = causal_ ? Mask::packed(packing) & Mask::causal() : Mask::packed(packing);
-  x = dropout(x, dropout_, context.rng, packing->places);
+  x = narrowed_dropout(x, dropout_, context.rng, packing->places);
   return widened(encoder_(x, mask, {}, {}, nullptr, context));
 }
 

@@ -143,8 +143,8 @@ Tensor Packing::padded(const Tensor& x) const { return pad_packed(x, sequences);
 
 Tensor Packing::sum_of_tokens(const Tensor& x) const {
   if (!sections) return sum_sequences(x, sequences);
-  const Tensor sums = sum_sequences(x, {.starts = sections, .longest = sequences.longest});  // [2 B, W]
-  return reshape(slice(reshape(sums, Shape{batch(), 2, x.extent(2)}), 1, 0, 1), Shape{batch(), x.extent(2)});
+  // Every other section is padding.
+  return sum_sequences(x, {.starts = sections, .longest = sequences.longest}, 2);
 }
 
 Tensor Packing::padded_heads(const Tensor& heads) const {

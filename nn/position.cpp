@@ -57,8 +57,10 @@ Tensor Position::at(const Tensor& x, const Tensor& positions) const {
 }
 
 Tensor Position::at(const Tensor& x, const Packing& packing) const {
-  if (table_) check_length(packing.sequences.longest);
-  return at(x, packing.positions);
+  if (!table_) return x;
+  const ModuleScope within(this);
+  check_length(packing.sequences.longest);
+  return add_positions(x, table_, packing.sequences);
 }
 
 void Position::fields(Fields& f) {

@@ -44,12 +44,12 @@ Embedder::Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng
 
 Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* rng) const {
   const ModuleScope within(this);
-  return dropout(position(vectors(ids), first), dropout_, rng);
+  return narrowed_dropout(position(vectors(ids), first), dropout_, rng);
 }
 
 Tensor Embedder::packed(const Tensor& ids, const Packing& packing, Rng* rng) const {
   const ModuleScope within(this);
-  return dropout(position.at(vectors(ids), packing), dropout_, rng, packing.places);
+  return narrowed_dropout(position.at(vectors(ids), packing), dropout_, rng, packing.places);
 }
 
 Tensor Embedder::vectors(const Tensor& ids, const Tensor& more) const {

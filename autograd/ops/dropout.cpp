@@ -1,4 +1,5 @@
 // Dropout, alone and fused with the work around it. No mask is stored: the backward pass draws it again.
+#include "heed/autograd/autocast.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/dropout_mask.h"
 #include "heed/autograd/ops/shape_checks.h"
@@ -31,8 +32,8 @@ void check_branch(const char* op, const Tensor& x, const Tensor& branch) {
 
 namespace {
 
-Tensor dropped(const Tensor& x, const kernel::DropoutMask& mask) {
-  const Tensor y = empty_like(x);
+Tensor dropped(const Tensor& x, const kernel::DropoutMask& mask, DType dtype) {
+  const Tensor y(x.shape(), dtype, x.device());
   launch<kernel::Dropout>(x.device(), contiguous(x.detach()), mask, y);
   return y;
 }
@@ -55,22 +56,41 @@ Tensor dropped_activation(const char* op, Tensor (*activation)(const Tensor&), c
 
 }  // namespace
 
-Tensor record_sum(const Tensor& sum, const Tensor& x, const Tensor& branch, const kernel::DropoutMask& mask) {
-  return record(mask.p > 0 ? "add_dropout" : "add", sum, {&x, &branch},
-                [mask, of_x = x.node() != nullptr, of_branch = branch.node() != nullptr](const Tensor& dy) {
-                  Gradients gradients(2);
-                  if (of_x) gradients[0] = dy;
-                  if (of_branch) gradients[1] = mask.p > 0 ? dropped(dy, mask) : dy;
-                  return gradients;
-                });
+Tensor record_sum(const Tensor& sum, const Tensor& x, const Tensor& branch, const kernel::DropoutMask& mask,
+                  const std::shared_ptr<Tensor>& dbranch) {
+  return record(
+      mask.p > 0 ? "add_dropout" : "add", sum, {&x, &branch},
+      [mask, of_x = x.node() != nullptr, of_branch = branch.node() != nullptr, dbranch](const Tensor& dy) {
+        Gradients gradients(2);
+        if (of_x) gradients[0] = dy;
+        if (!of_branch) return gradients;
+        if (dbranch) gradients[1] = std::exchange(*dbranch, Tensor());
+        if (!gradients[1]) gradients[1] = mask.p > 0 ? dropped(dy, mask, dy.dtype()) : dy;
+        return gradients;
+      });
 }
 
-Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) {
+namespace {
+
+/// dropout(x) as numbers of `dtype`.
+Tensor dropout_as(DType dtype, const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) {
   const auto mask = draw_dropout("dropout", x, p, rng, places);
   if (mask.p == 0) return x;
   check_activation("dropout", x);
-  return record("dropout", dropped(x, mask), {&x},
-                [mask](const Tensor& dy) -> Gradients { return {dropped(dy, mask)}; });
+  return record(
+      "dropout", dropped(x, mask, dtype), {&x},
+      [mask, dtype = x.dtype()](const Tensor& dy) -> Gradients { return {dropped(dy, mask, dtype)}; });
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) {
+  return dropout_as(x.dtype(), x, p, rng, places);
+}
+
+Tensor narrowed_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) {
+  const bool narrows = product_rounding() == Rounding::bf16 && x.dtype() == DType::f32;
+  return dropout_as(narrows ? DType::bf16 : x.dtype(), x, p, rng, places);
 }
 
 Tensor add_dropout(const Tensor& x, const Tensor& branch, double p, Rng* rng, const PaddedPlaces& places) {

@@ -1,6 +1,8 @@
 // What the ops with dropout share: the draw of a mask, and the record of a sum with a dropped branch.
 #pragma once
 
+#include <memory>
+
 #include "heed/autograd/ops.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 
@@ -15,7 +17,9 @@ kernel::DropoutMask draw_dropout(const char* op, const Tensor& x, double p, Rng*
 /// Fails unless x and branch are floats of one shape, dtype and device.
 void check_branch(const char* op, const Tensor& x, const Tensor& branch);
 
-/// Records `sum` = x + dropout(branch) under this mask.
-Tensor record_sum(const Tensor& sum, const Tensor& x, const Tensor& branch, const kernel::DropoutMask& mask);
+/// Records `sum` = x + dropout(branch) under this mask. `dbranch`: where the op that gives the sum the last
+/// part of its gradient leaves the gradient of the branch; it is computed where none is left there.
+Tensor record_sum(const Tensor& sum, const Tensor& x, const Tensor& branch, const kernel::DropoutMask& mask,
+                  const std::shared_ptr<Tensor>& dbranch = nullptr);
 
 }  // namespace heed

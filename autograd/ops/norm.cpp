@@ -29,14 +29,17 @@ kernel::LayerNormTensors norm_tensors(const char* op, const Tensor& x, const Ten
           .rstd = empty_like(mean)};
 }
 
-/// Records t.y as the norm of x.
+/// Records t.y as the norm of x. Where x is the sum of record_sum(), its mask and the place where that
+/// expects the gradient of the branch.
 Tensor record_norm(const char* op, const Tensor& x, const kernel::LayerNormTensors& t, const Tensor& gain,
-                   const Tensor& bias, double epsilon, kernel::NormScale scale) {
+                   const Tensor& bias, double epsilon, kernel::NormScale scale,
+                   const kernel::DropoutMask& mask = {}, const std::shared_ptr<Tensor>& dbranch = nullptr) {
   const auto vjp = [rows = t.x, gain = t.gain, mean = t.mean, rstd = t.rstd, epsilon, scale, from = x.shape(),
-                    biased = bool(bias)](const Tensor& dy) -> Gradients {
+                    biased = bool(bias), mask, dbranch](const Tensor& dy) -> Gradients {
     const Tensor dx = empty_like(rows), so_far = gradient_so_far(0);
     const Tensor dgain = gradient_target(1, gain);
     const Tensor dbias = biased ? gradient_target(2, gain) : Tensor();
+    const Tensor dropped_dx = dbranch ? empty_like(rows) : Tensor();
     launch<kernel::LayerNormBack>(
         dy.device(),
         kernel::LayerNormBackTensors{.x = rows,
@@ -47,8 +50,11 @@ Tensor record_norm(const char* op, const Tensor& x, const kernel::LayerNormTenso
                                      .dx = dx,
                                      .dgain = dgain,
                                      .dbias = dbias,
-                                     .so_far = so_far ? view::reshape(so_far, rows.shape()) : so_far},
+                                     .so_far = so_far ? view::reshape(so_far, rows.shape()) : so_far,
+                                     .dbranch = dropped_dx,
+                                     .mask = mask},
         epsilon, scale);
+    if (dbranch) *dbranch = view::reshape(dropped_dx, from);
     return {view::reshape(dx, from), dgain, dbias};
   };
   return record(op, view::reshape(t.y, x.shape()), {&x, &gain, &bias}, vjp);
@@ -82,8 +88,10 @@ NormalisedSum add_dropout_norm(const Tensor& x, const Tensor& branch, double p, 
   const auto mask = draw_dropout(op, branch, p, rng, places);
   launch<kernel::AddDropoutNorm>(x.device(), contiguous(x.detach()), contiguous(branch.detach()), mask, t,
                                  epsilon, scale);
-  const Tensor sum = record_sum(view::reshape(t.x, x.shape()), x, branch, mask);
-  return {sum, record_norm("layer_norm", sum, t, gain, bias, epsilon, scale)};
+  // The norm is the first to read the sum, so the last to give it a gradient: dropout of it is at hand there.
+  const auto dbranch = mask.p > 0 && branch.node() ? std::make_shared<Tensor>() : nullptr;
+  const Tensor sum = record_sum(view::reshape(t.x, x.shape()), x, branch, mask, dbranch);
+  return {sum, record_norm("layer_norm", sum, t, gain, bias, epsilon, scale, mask, dbranch)};
 }
 
 }  // namespace heed

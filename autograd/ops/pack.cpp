@@ -1,4 +1,5 @@
-// Copies between padded rows and packed sequences, each the gradient of the other, and sums of sequences.
+// Copies between padded rows and packed sequences, each the gradient of the other, sums of sequences, and
+// positions added to them.
 #include "heed/core/kernels/elementwise/pack.h"
 
 #include "heed/autograd/ops.h"
@@ -46,16 +47,19 @@ Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t bat
       [sequences, rows](const Tensor& dy) -> Gradients { return {packed_rows(dy, sequences, rows)}; });
 }
 
-Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t batch) {
-  check_sequences("sum_sequences", x, sequences);
-  check_float("sum_sequences", x);
-  const int64_t rows = x.extent(1), width = x.extent(2),
-                num_summed = num_sequences("sum_sequences", x, sequences, batch);
-  const Tensor sums = empty_like(x, Shape{num_summed, width});
-  launch<kernel::SumSequences>(x.device(), contiguous(x.detach()), sequences, sums);
-  return record("sum_sequences", sums, {&x}, [sequences, rows, width](const Tensor& dy) -> Gradients {
+Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t step) {
+  constexpr const char* op = "sum_sequences";
+  check_sequences(op, x, sequences);
+  check_float(op, x);
+  const int64_t count = batch_of(op, x, sequences), rows = x.extent(1), width = x.extent(2);
+  if (step < 1 || count % step != 0)
+    fail(op, ": every sequence of number n ", step, " out of ", count,
+         ". The step must be at least 1 and divide the number of sequences.");
+  const Tensor sums = empty_like(x, Shape{count / step, width});
+  launch<kernel::SumSequences>(x.device(), contiguous(x.detach()), sequences, step, sums);
+  return record(op, sums, {&x}, [sequences, step, rows, width](const Tensor& dy) -> Gradients {
     const Tensor dx = empty_like(dy, Shape{1, rows, width});
-    launch<kernel::RepeatOverSequences>(dy.device(), contiguous(dy.detach()), sequences, dx);
+    launch<kernel::RepeatOverSequences>(dy.device(), contiguous(dy), sequences, step, dx);
     return {dx};
   });
 }
@@ -69,6 +73,25 @@ Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t ro
   return record(
       "pack_padded", packed_rows(x, sequences, rows), {&x},
       [sequences, batch](const Tensor& dy) -> Gradients { return {padded_rows(dy, sequences, batch)}; });
+}
+
+Tensor add_positions(const Tensor& x, const Tensor& table, const PackedSequences& sequences) {
+  constexpr const char* op = "add_positions";
+  check_sequences(op, x, sequences);
+  agree_as_activation(op, x, table);
+  batch_of(op, x, sequences);
+  if (table.rank() != 2 || table.extent(1) != x.extent(2) || table.extent(0) < sequences.longest)
+    fail(op, ": a table ", table.shape(), " for x ", x.shape(), " whose longest sequence has ",
+         sequences.longest, " rows. It must be [L, W], of the width of x and of at least as many rows.");
+  const Tensor y = empty_like(x), positions = contiguous(table.detach());
+  launch<kernel::AddPositions>(x.device(), contiguous(x.detach()), positions, sequences, y);
+  return record(op, y, {&x, &table},
+                [sequences, positions, wants_table = table.node() != nullptr](const Tensor& dy) -> Gradients {
+                  if (!wants_table) return {dy, {}};
+                  const Tensor dtable = gradient_target(1, positions);
+                  launch<kernel::AddPositionsBack>(dy.device(), contiguous(dy), sequences, dtable);
+                  return {dy, dtable};
+                });
 }
 
 }  // namespace heed

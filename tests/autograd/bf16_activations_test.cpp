@@ -83,6 +83,12 @@ std::vector<Case> cases() {
     add("layer_norm" + size, {{rows, 40}}, {{40}, {40}},
         [](Inputs x, Inputs p) { return layer_norm(x[0], p[0], p[1]); });
     add("rms_norm" + size, {{rows, 40}}, {{40}}, [](Inputs x, Inputs p) { return rms_norm(x[0], p[0]); });
+    add("add_positions" + size, {{1, rows, 40}}, {{rows, 40}}, [rows](Inputs x, Inputs p) {
+      const std::vector<int32_t> starts{0, static_cast<int32_t>(rows / 3), static_cast<int32_t>(rows)};
+      return add_positions(
+          x[0], p[0],
+          {.starts = Tensor::of<int32_t>(starts, Shape{3}, x[0].device()), .longest = rows - rows / 3});
+    });
     add("product" + size, {{rows, 40}, {rows, 40}}, {}, [](Inputs x, Inputs) { return x[0] * x[1]; });
     for (const double p_drop : {0.0, 0.3}) {
       const std::string name = size + ", dropout " + std::to_string(p_drop);
@@ -142,6 +148,26 @@ TEST_CASE("bf16 activations: a linear layer gives f32 from bf16, and bf16 from f
   backward(y, cast(there(random_tensor(y.shape(), DType::f32, 4)), to));
   CHECK(grad_of(x).dtype() == from);
   CHECK(grad_of(w).dtype() == DType::f32);
+}
+
+TEST_CASE("bf16 activations: dropout that narrows is dropout, then narrowed()") {
+  const OnEachDevice here;
+  Mirror there(device_here());
+  const Autocast scope(Rounding::bf16);
+  const Tensor given = there(random_tensor(Shape{45, 40}, DType::f32, 1));
+  const auto run = [&](auto&& narrow) {
+    const Tensor x = leaf(given);
+    Rng rng = source();
+    const Tensor y = narrow(x, &rng);
+    backward(sum(square(cast(y, DType::f32))));
+    return std::pair(y.detach().to(Device::cpu), grad_of(x).to(Device::cpu));
+  };
+  const auto fused = run([](const Tensor& x, Rng* rng) { return narrowed_dropout(x, 0.3, rng); });
+  const auto parts = run([](const Tensor& x, Rng* rng) { return narrowed(dropout(x, 0.3, rng)); });
+  CHECK(fused.first.dtype() == DType::bf16);
+  CHECK(same_bits(fused.first, parts.first));
+  CHECK(same_bits(fused.second, parts.second));
+  CHECK(narrowed_dropout(given, 0.3, nullptr).dtype() == DType::f32);  // nothing is dropped
 }
 
 TEST_CASE("bf16 activations: narrowed() needs an Autocast of bf16, widened() does not") {

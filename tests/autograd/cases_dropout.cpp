@@ -124,6 +124,15 @@ std::vector<OpCase> activations() {
 
 std::vector<OpCase> sums() {
   return {
+      {.op = "narrowed_dropout(x, p, rng, places)",
+       .shapes = {{{2, 3, 5}}, {{}}, {{0, 3}}, {{3, 33}}},
+       .large = {{211, 353}},
+       .apply =
+           [](Inputs x) {
+             Rng rng = noise_for(x[0]);
+             return narrowed_dropout(x[0], 0.25, &rng);
+           },
+       .reference = [](const Plains& x) { return dropped(x[0]); }},
       {.op = "add_dropout(x, branch, p, rng, places)",
        .shapes = {{{2, 3, 5}, {2, 3, 5}}, {{7}, {7}}, {{}, {}}, {{0, 3}, {0, 3}}, {{3, 33}, {3, 33}}},
        .large = {{211, 353}, {211, 353}},

@@ -69,7 +69,7 @@ std::vector<OpCase> copies_of_rows() {
              for (int64_t n = 0; n < std::min(x[0].extent(0) * T, 3 * T - 1) * W; ++n) y[n] = x[0][n];
              return y;
            }},
-      {.op = "sum_sequences(x, sequences, batch)",
+      {.op = "sum_sequences(x, sequences, step)",
        .shapes = {{{1, 7, 3}}, {{1, 1, 1}}, {{1, 2, 40}}},
        .large = {{1, 601, 70}},
        .apply = [](Inputs x) { return sum_sequences(x[0], three_sequences(x[0].extent(1), x[0].device())); },
@@ -81,6 +81,38 @@ std::vector<OpCase> copies_of_rows() {
              return y;
            },
        .looser = 10},
+      {.op = "sum_sequences(x, sequences, step)",
+       .note = "every other one",
+       .shapes = {{{1, 7, 3}}, {{1, 1, 1}}, {{1, 2, 40}}},
+       .large = {{1, 601, 70}},
+       .apply =
+           [](Inputs x) {
+             const int64_t N = x[0].extent(1);
+             return sum_sequences(
+                 x[0], {.starts = whole_numbers({0, N / 3, N / 2, N / 2, N}, x[0].device()), .longest = N},
+                 2);
+           },
+       .reference =
+           [](const Plains& x) {
+             const int64_t N = x[0].extent(1), W = x[0].extent(2);
+             Plain y(Shape{2, W});
+             for (int64_t n = 0; n < N / 3 * W; ++n) y[n % W] += x[0][n];
+             return y;
+           },
+       .looser = 10},
+      {.op = "add_positions(x, table, sequences)",
+       .shapes = {{{1, 7, 3}, {5, 3}}, {{1, 1, 1}, {1, 1}}, {{1, 2, 40}, {1, 40}}},
+       .large = {{1, 601, 70}, {301, 70}},
+       .apply =
+           [](Inputs x) { return add_positions(x[0], x[1], three_sequences(x[0].extent(1), x[0].device())); },
+       .reference =
+           [](const Plains& x) {
+             const int64_t N = x[0].extent(1), W = x[0].extent(2);
+             Plain y = x[0];
+             for (int64_t n = 0; n < N; ++n)
+               for (int64_t c = 0; c < W; ++c) y[n * W + c] += x[1][(n - first_of_sequence(n, N)) * W + c];
+             return y;
+           }},
       {.op = "dropout(x, p, rng, places)",
        .note = "packed: the mask of padded rows",
        .shapes = {{{1, 5, 3}}, {{1, 1, 1}}, {{1, 2, 32}}},

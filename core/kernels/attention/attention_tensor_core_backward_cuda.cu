@@ -178,14 +178,13 @@ void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams
   const AttentionScores<float> scores(t.q, t.k, t.v, params);
   const Tensor stats = row_stats<float>(scores, t.out, t.lse, t.dout);
   with_rounded(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = rounded_copy<E>(t.q, D, params.queries),
-                 all_k = rounded_copy<E>(t.k, D, params.keys), all_v = rounded_copy<E>(t.v, D, params.keys),
-                 all_dout = rounded_copy<E>(t.dout, D, params.queries);
+    const auto rounded = rounded_copies<E>(
+        D, {{t.q, params.queries}, {t.k, params.keys}, {t.v, params.keys}, {t.dout, params.queries}});
     const BackCall<E> call{scores,
-                           all_q,
-                           all_k,
-                           all_v,
-                           all_dout,
+                           rounded[0],
+                           rounded[1],
+                           rounded[2],
+                           rounded[3],
                            HeadView<float>(t.dq, scores.query_starts),
                            HeadView<float>(t.dk, scores.key_starts),
                            HeadView<float>(t.dv, scores.key_starts),

@@ -147,17 +147,16 @@ __global__ void __launch_bounds__(cuda::tile_threads, least_blocks<D, pairs>) fo
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse) {
   with_rounded(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = rounded_copy<E>(q, D, params.queries), all_k = rounded_copy<E>(k, D, params.keys),
-                 all_v = rounded_copy<E>(v, D, params.keys);
+    const auto rounded = rounded_copies<E>(D, {{q, params.queries}, {k, params.keys}, {v, params.keys}});
     const AttentionScores<float> scores(q, k, v, params);
     const float scale_log2 = scores.scale_log2();
     // Only a positive scale keeps the order of the scores and can divide sinks; others scale the scores at
     // once.
     const bool scales_late = scale_log2 > 1e-20F;
     const ForwardCall<E> call{scores,
-                              all_q,
-                              all_k,
-                              all_v,
+                              rounded[0],
+                              rounded[1],
+                              rounded[2],
                               HeadView<float>(out, scores.query_starts),
                               LseView<float>(lse, scores.B * scores.H * scores.Tq),
                               DeviceDraw(params.dropout, params.draw),

@@ -1,83 +1,13 @@
-// Attention on the tensor cores: inputs rounded to bf16 or tf32, their tiles in shared memory, and matrix
-// products by warps with 16 or 32 rows each. E is the type of the rounded numbers, bf16 or tf32; D their
-// number per row.
+// Attention on the tensor cores: tiles of rounded inputs in shared memory, and matrix products by warps with
+// 16 or 32 rows each. E is the type of the rounded numbers, bf16 or tf32; D their number per row.
 #pragma once
 
-#include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/async.h"
 #include "heed/core/cuda/device/mma.h"
 #include "heed/core/kernels/attention/attention_device.h"
+#include "heed/core/kernels/attention/rounded_heads_device.h"
 
 namespace heed::kernel {
-
-using cuda::tf32;
-
-/// Number of elements in 16 bytes.
-template <class E>
-inline constexpr int elements_per_piece = 16 / static_cast<int>(sizeof(E));
-/// Distance between the rows of a tile of D numbers: 16 bytes of padding, so that eight rows lie in different
-/// memory banks.
-template <class E, int D>
-inline constexpr int rounded_ld = D + elements_per_piece<E>;
-
-/// The rounded copy [B, H, T, D] of heads, contiguous, whose rows are padded with zeros.
-template <class E>
-struct RoundedRows {
-  const E* data = nullptr;
-  int64_t H = 0, T = 0;
-
-  /// From rounded_copy().
-  RoundedRows(const Tensor& rounded)
-      : data(static_cast<const E*>(rounded.raw())), H(rounded.extent(1)), T(rounded.extent(2)) {}
-  template <int D>
-  __device__ const E* at(int64_t b, int64_t h, int64_t t) const {
-    return data + ((b * H + h) * T + t) * D;
-  }
-};
-
-/// Columns of rounded rows for inputs of `width`: 32, 64 or 128.
-inline int rounded_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
-
-/// rounded_x [rows, D] = x [rows, width] rounded to E, padded with zeros, for rows (b, h, t). Each thread
-/// writes 16 bytes; those of rows past a packed sequence write nothing.
-template <class E>
-__global__ void round_rows(HeadView<const float> x, int64_t rows, int64_t H, int64_t length, int64_t width,
-                           int D, E* rounded_x) {
-  const int64_t first_element = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elements_per_piece<E>;
-  if (first_element >= rows * D) return;
-  const int64_t row = first_element / D, first_column = first_element % D;
-  const int64_t b = row / length / H, t = row % length;
-  if (x.starts != nullptr && t >= x.starts[b + 1] - x.starts[b]) return;
-  const float* x_row = x.at(b, row / length % H, t);
-  const auto number = [&](int64_t c) { return c < width ? x_row[c] : 0.0F; };
-  if constexpr (std::is_same_v<E, bf16>) {
-    uint32_t pairs[4];
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-      pairs[n] = cuda::rounded_pair(number(first_column + 2 * n), number(first_column + 2 * n + 1));
-    *reinterpret_cast<uint4*>(rounded_x + first_element) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-  } else {
-    const auto rounded = [&](int n) { return cuda::rounded_tf32(number(first_column + n)).value; };
-    *reinterpret_cast<float4*>(rounded_x + first_element) =
-        make_float4(rounded(0), rounded(1), rounded(2), rounded(3));
-  }
-}
-
-/// x [B, H, T, width] rounded to E, as rows of D. Packed sequences x [1, H, N, width] become padded rows, of
-/// which those past a sequence have any value.
-template <class E>
-Tensor rounded_copy(const Tensor& x, int D, const PackedSequences& packed = {}) {
-  const int64_t B = packed ? packed.count() : x.extent(0), T = packed ? packed.longest : x.extent(2),
-                rows = B * x.extent(1) * T;
-  const DType dtype = std::is_same_v<E, bf16> ? DType::bf16 : DType::f32;
-  const Tensor rounded_x(Shape{B, x.extent(1), std::max<int64_t>(1, T), D}, dtype, x.device());
-  const int64_t threads = rows * D / elements_per_piece<E>;
-  cuda::run(round_rows<E>,
-            {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
-            HeadView<const float>(x, data_or_null<int32_t>(packed.starts)), rows, x.extent(1), T, x.extent(3),
-            D, static_cast<E*>(rounded_x.raw()));
-  return rounded_x;
-}
 
 inline constexpr int key_tile = 64;  ///< number of columns of a tile: keys, or queries where keys are rows
 

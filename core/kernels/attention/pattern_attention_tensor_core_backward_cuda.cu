@@ -159,13 +159,12 @@ void pattern_attention_rounded_back(const AttentionBackTensors& t, const Pattern
   const Tensor stats = row_stats<float>(AttentionShape(t.q, t.k, t.v), t.out, t.lse, t.dout);
   const PlanOnDevice& plan = plan_on_device(*params.pattern);
   with_rounded(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = rounded_copy<E>(t.q, D), all_k = rounded_copy<E>(t.k, D),
-                 all_v = rounded_copy<E>(t.v, D), all_dout = rounded_copy<E>(t.dout, D);
+    const auto rounded = rounded_copies<E>(D, {{t.q}, {t.k}, {t.v}, {t.dout}});
     BackCall<E> call{{t.q, t.k, t.v, params, plan.straight},
-                     all_q,
-                     all_k,
-                     all_v,
-                     all_dout,
+                     rounded[0],
+                     rounded[1],
+                     rounded[2],
+                     rounded[3],
                      HeadView<float>(t.dq),
                      HeadView<float>(t.dk),
                      HeadView<float>(t.dv),

@@ -140,11 +140,11 @@ void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v
                                const Tensor& out, const Tensor& lse) {
   const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
   with_rounded(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = rounded_copy<E>(q, D), all_k = rounded_copy<E>(k, D), all_v = rounded_copy<E>(v, D);
+    const auto rounded = rounded_copies<E>(D, {{q}, {k}, {v}});
     ForwardCall<E> call{{q, k, v, params, plan_on_device(*params.pattern).straight},
-                        all_q,
-                        all_k,
-                        all_v,
+                        rounded[0],
+                        rounded[1],
+                        rounded[2],
                         HeadView<float>(out),
                         LseView<float>(lse, rows),
                         {}};

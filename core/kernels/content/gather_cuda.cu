@@ -1,5 +1,5 @@
-// Gather and scatter-add of rows on a GPU. A scatter-add sorts the ids first, so that rows added to one
-// target row are neighbours.
+// Gather and scatter-add of rows on a GPU. A scatter-add into a small table looks through all ids for each of
+// its rows; others sort the ids first, so that rows added to one target row are neighbours.
 #include "heed/core/kernels/content/gather.h"
 
 #include <algorithm>
@@ -106,6 +106,75 @@ void scatter_add(const HeadIds& ids, const Tensor& rows, const Tensor& target, c
       source, {.order = order.data<int32_t>(), .lists = num_heads, .sharing = 1, .n = n, .width = width});
 }
 
+constexpr int64_t small_table = 512;  ///< up to so many rows each looks through all ids
+constexpr int64_t ids_per_part = 1024;
+constexpr int64_t max_parts = 64;
+
+/// The ids that a warp of sum_parts() looks through, and the row of the table that it sums for.
+struct IdPart {
+  const int32_t* ids;
+  int64_t count, per_part, table_rows, width;
+};
+
+/// sums[part, id, :] = sum of rows[i, :] over the i of the part with ids[i] = id, in order. Blocks (x, y, z):
+/// warps of x are ids, y are parts, z are runs of 32 columns. A lane compares one id at a time, and all lanes
+/// add the rows that the vote finds. An id outside the table is recorded as an error.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    sum_parts(IdPart x, const T* rows, cuda::IndexErrorRecord* record, cuda::IndexErrorRecord valid,
+              T* sums) {
+  const int64_t id = cuda::grid_warp(), begin = blockIdx.y * x.per_part,
+                end = std::min(begin + x.per_part, x.count), column = blockIdx.z * cuda::lanes + cuda::lane();
+  if (id >= x.table_rows) return;
+  const bool checks = id == 0 && blockIdx.z == 0;
+  T sum = T(0);
+  for (int64_t first = begin; first < end; first += cuda::lanes) {
+    const int64_t i = first + cuda::lane();
+    const int32_t found = i < end ? x.ids[i] : -1;
+    if (checks && i < end && (found < 0 || found >= x.table_rows))
+      cuda::record_index_error(record, i, found, valid);
+    unsigned matches = __ballot_sync(cuda::all_lanes, i < end && found == id ? 1 : 0);
+    for (; matches != 0; matches &= matches - 1) {
+      const int64_t row = first + __ffs(static_cast<int>(matches)) - 1;
+      if (column < x.width) sum += rows[row * x.width + column];
+    }
+  }
+  if (column < x.width) sums[(blockIdx.y * x.table_rows + id) * x.width + column] = sum;
+}
+
+/// table[i] += sums[0, i] + sums[1, i] + ..., for `size` numbers of the table and `parts` sums.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    add_parts(const T* sums, int64_t parts, int64_t size, T* table) {
+  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
+    T sum = T(0);
+    for (int64_t part = 0; part < parts; ++part) sum += sums[part * size + i];
+    table[i] += sum;
+  }
+}
+
+/// table[ids[i], :] += rows[i, :] for a small table, in two kernels.
+template <class T>
+void scatter_add_small(const Tensor& ids, const Tensor& rows, const Tensor& table) {
+  const int64_t count = ids.size(), width = table.extent(-1), table_rows = table.extent(0);
+  if (count == 0 || table.size() == 0) return;
+  const int64_t per_part = std::max(ids_per_part, ceil_div(count, max_parts)),
+                parts = ceil_div(count, per_part);
+  const Tensor sums = empty_like(table, Shape{parts, table_rows, width});
+  cuda::Grid grid = cuda::warp_per_row(table_rows);
+  grid.blocks.y = static_cast<unsigned>(parts);
+  grid.blocks.z = static_cast<unsigned>(ceil_div(width, cuda::lanes));
+  const IdPart part{.ids = ids.data<int32_t>(),
+                    .count = count,
+                    .per_part = per_part,
+                    .table_rows = table_rows,
+                    .width = width};
+  cuda::run(sum_parts<T>, grid, part, rows.data<T>(), cuda::index_error_record(cuda::IndexOp::scatter_add),
+            valid_in_table(table_rows), sums.data<T>());
+  cuda::run(add_parts<T>, cuda::grid_over(table.size()), sums.data<T>(), parts, table.size(),
+            table.data<T>());
+}
+
 }  // namespace
 
 /// Computes out with one warp per id.
@@ -119,10 +188,11 @@ void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
   Count::add(out.size());
 }
 
-/// table[ids[i], :] += rows[i, :]: the flat lists are those of a single head.
+/// table[ids[i], :] += rows[i, :]: in a large table the flat lists are those of a single head.
 void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table) {
   const Tensor head_rows = view::reshape(rows, Shape{1, 1, ids.size(), table.extent(-1)});
   visit_float("scatter_add", table.dtype(), [&]<class T>(Type<T>) {
+    if (table.extent(0) <= small_table) return scatter_add_small<T>(ids, rows, table);
     scatter_add<T>(HeadIds::of_list(ids), head_rows, table, cuda::IndexOp::scatter_add,
                    valid_in_table(table.extent(0)));
   });

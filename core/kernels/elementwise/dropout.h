@@ -17,7 +17,8 @@ struct DropoutMask {
   PaddedPlaces places = {};  ///< with packed x [1, N, W], element (n, c) has the number places[n] W + c
 };
 
-/// y = dropout(x); contiguous. The gradient is this kernel applied to dy.
+/// y = dropout(x); contiguous. One of them may be bf16 and the other f32. The gradient is this kernel applied
+/// to dy.
 struct Dropout {
   template <Isa>
   static void cpu(const Tensor& x, const DropoutMask& mask, const Tensor& y);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <type_traits>
 
 #include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/kernels/elementwise/apply.h"
@@ -56,7 +57,13 @@ void drop_chunks(const Tensor& out, const DropoutMask& mask, F&& f) {
 template <>
 void Dropout::cpu<target_isa>(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
   drop_chunks(y, mask, [&](const auto& drop, auto& part, auto* to) {
-    drop(part.first, part.count, part.read(x, 0), to);
+    if (x.dtype() == y.dtype()) return drop(part.first, part.count, part.read(x, 0), to);
+    if constexpr (std::is_same_v<decltype(to), float*>) {
+      const float* from = x.dtype() == DType::bf16
+                              ? computed(x.data<bf16>() + part.first, part.count, /*buffer=*/to)
+                              : x.data<float>() + part.first;
+      drop(part.first, part.count, from, to);
+    }
   });
 }
 

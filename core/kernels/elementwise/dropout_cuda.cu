@@ -95,12 +95,13 @@ struct DroppedGradient {
   }
 };
 
-/// out = f(kept, in...), element by element of tensors of T.
-template <class T, class F, class... Tensors>
+/// out = f(kept, in...), element by element, for out of T and inputs of In.
+template <class T, class In = T, class F, class... Tensors>
 void drop_elements(F f, const DropoutMask& mask, const Tensor& out, const Tensors&... tensors) {
   const bool is_packed = static_cast<bool>(mask.places.places);
   const int64_t width = is_packed ? out.extent(-1) : out.size(), rows = is_packed ? out.extent(-2) : 1;
-  const bool has_whole_rows = rows == 1 || width * static_cast<int64_t>(sizeof(T)) % 16 == 0;
+  constexpr auto smaller = static_cast<int64_t>(std::min(sizeof(T), sizeof(In)));
+  const bool has_whole_rows = rows == 1 || width * smaller % 16 == 0;
   T* const out_data = out.data<T>();
   const auto launch_kernel = [&](const auto*... in) {
     const bool aligned =
@@ -109,7 +110,7 @@ void drop_elements(F f, const DropoutMask& mask, const Tensor& out, const Tensor
               cuda::grid_over(rows * ceil_div(width, block_size)), f, DropoutBits(out.shape(), mask), rows,
               width, aligned, out_data, in...);
   };
-  launch_kernel(static_cast<const T*>(tensors.template data<T>())...);
+  launch_kernel(static_cast<const In*>(tensors.template data<In>())...);
   Count::add(out.size());
 }
 
@@ -123,6 +124,12 @@ T scale_of(const DropoutMask& mask) {
 /// y with one thread per 16 elements. Where this process has part of a batch, its elements follow those of
 /// other processes in the numbering of random bits.
 void Dropout::cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
+  if (x.dtype() != y.dtype()) {
+    const Dropped<float> dropped{scale_of<float>(mask)};
+    x.dtype() == DType::bf16 ? drop_elements<float, bf16>(dropped, mask, y, x)
+                             : drop_elements<bf16, float>(dropped, mask, y, x);
+    return;
+  }
   visit_activation("dropout", x.dtype(), [&]<class T>(Type<T>) {
     drop_elements<T>(Dropped<Computed<T>>{scale_of<Computed<T>>(mask)}, mask, y, x);
   });

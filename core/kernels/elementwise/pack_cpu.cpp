@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -60,17 +61,19 @@ void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& se
               static_cast<size_t>(packed.extent(1) - first) * row_bytes);
 }
 
-/// sums[b, :] = sum of the rows of sequence b. One task is some sequences; the inner loop is over columns.
+/// sums[n, :] = sum of the rows of sequence n step. One task is some sequences; the inner loop is over
+/// columns.
 template <>
-void SumSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences, const Tensor& sums) {
+void SumSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences, int64_t step,
+                                   const Tensor& sums) {
   const int64_t batch = sums.extent(0), width = sums.extent(1);
   const int32_t* starts = sequences.starts.data<int32_t>();
   visit_float("sum_sequences", x.dtype(), [&]<class T>(Type<T>) {
     std::fill_n(sums.data<T>(), sums.size(), T(0));
     parallel_rows(batch, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        T* sum = sums.data<T>() + b * width;
-        for (int64_t row = starts[b]; row < starts[b + 1]; ++row) {
+      for (int64_t n = begin; n < end; ++n) {
+        T* sum = sums.data<T>() + n * width;
+        for (int64_t row = starts[n * step]; row < starts[n * step + 1]; ++row) {
           const T* addend = x.data<T>() + row * width;
           for (int64_t c = 0; c < width; ++c) sum[c] += addend[c];
         }
@@ -80,22 +83,69 @@ void SumSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& seque
   Count::add(x.size());
 }
 
-/// y[row, :] = x[b, :] for the rows of sequence b, and 0 behind them. One task is some sequences.
+/// y[row, :] = x[n, :] for the rows of sequence n step, and 0 elsewhere. One task is some sequences.
 template <>
-void RepeatOverSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences,
+void RepeatOverSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences, int64_t step,
                                           const Tensor& y) {
   const int64_t batch = x.extent(0), width = x.extent(1);
   const int32_t* starts = sequences.starts.data<int32_t>();
   visit_float("sum_sequences", x.dtype(), [&]<class T>(Type<T>) {
     T* rows = y.data<T>();
     parallel_rows(batch, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        for (int64_t row = starts[b]; row < starts[b + 1]; ++row)
-          std::copy_n(x.data<T>() + b * width, width, rows + row * width);
+      for (int64_t n = begin; n < end; ++n) {
+        const int64_t end_row = starts[n * step + 1];
+        for (int64_t row = starts[n * step]; row < end_row; ++row)
+          std::copy_n(x.data<T>() + n * width, width, rows + row * width);
+        std::fill(rows + end_row * width, rows + starts[(n + 1) * step] * width, T(0));
       }
     });
-    std::fill_n(rows + starts[batch] * width, (y.extent(1) - starts[batch]) * width, T(0));
+    const int64_t end_row = starts[batch * step];
+    std::fill_n(rows + end_row * width, (y.extent(1) - end_row) * width, T(0));
   });
+}
+
+/// y = x + table, row by row. One task is some sequences.
+template <>
+void AddPositions::cpu<target_isa>(const Tensor& x, const Tensor& table, const PackedSequences& sequences,
+                                   const Tensor& y) {
+  const int64_t batch = sequences.count(), width = x.extent(2);
+  const int32_t* starts = sequences.starts.data<int32_t>();
+  visit_activation("add_positions", x.dtype(), [&]<class S>(Type<S>) {
+    using T = Computed<S>;
+    parallel_rows(batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        // The rows of a sequence and those of the table lie one after the other alike.
+        const int64_t first = starts[b] * width, count = (starts[b + 1] - starts[b]) * width;
+        const S* from = x.data<S>() + first;
+        const T* positions = table.data<T>();
+        S* to = y.data<S>() + first;
+        for (int64_t i = 0; i < count; ++i) to[i] = static_cast<S>(static_cast<T>(from[i]) + positions[i]);
+      }
+    });
+  });
+  Count::add(x.size());
+}
+
+/// dtable = sum of dy over the sequences. One task is some positions.
+template <>
+void AddPositionsBack::cpu<target_isa>(const Tensor& dy, const PackedSequences& sequences,
+                                       const Tensor& dtable) {
+  const int64_t batch = sequences.count(), width = dy.extent(2);
+  const int32_t* starts = sequences.starts.data<int32_t>();
+  visit_activation("add_positions", dy.dtype(), [&]<class S>(Type<S>) {
+    using T = Computed<S>;
+    const int64_t grain = std::max<int64_t>(1, light_grain / std::max<int64_t>(1, batch * width));
+    parallel_rows(dtable.extent(0), grain, [&](int64_t begin, int64_t end) {
+      T* sums = dtable.data<T>();
+      std::fill(sums + begin * width, sums + end * width, T(0));
+      for (int64_t b = 0; b < batch; ++b) {
+        const int64_t rows = std::min<int64_t>(end, starts[b + 1] - starts[b]);
+        const S* from = dy.data<S>() + starts[b] * width;
+        for (int64_t i = begin * width; i < rows * width; ++i) sums[i] += static_cast<T>(from[i]);
+      }
+    });
+  });
+  Count::add(dy.size());
 }
 
 }  // namespace heed::kernel

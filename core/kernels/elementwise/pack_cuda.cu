@@ -1,5 +1,5 @@
-// Copies between padded rows and packed sequences, by one warp per row, and sums of packed sequences, on the
-// GPU.
+// Copies between padded rows and packed sequences, by one warp per row, sums of packed sequences, and
+// positions added to them, on the GPU.
 #include "heed/core/kernels/elementwise/pack.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/pack.h"
 #include "heed/core/cuda/device/row_threads.h"
+#include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
@@ -88,31 +89,65 @@ cuda::Grid rows_grid(int64_t rows, int64_t batch) {
 
 constexpr int columns = 32, row_lanes = 8;  // threads of a block of sum_sequences()
 
-/// sums[b, c] = sum of x[row, c] over the rows of sequence b, by one block per sequence and 32 columns. Each
+/// sums[n, c] = sum of x[row, c] over the rows of sequence n step, by one block per sum and 32 columns. Each
 /// of eight threads of a column sums every eighth row; their sums are added in order.
 template <class T>
-__global__ void sum_sequences(int64_t width, const int32_t* starts, const T* x, T* sums) {
+__global__ void sum_sequences(int64_t width, const int32_t* starts, int64_t step, const T* x, T* sums) {
   T* partial = cuda::shared<T>();  // [row_lanes, columns]
-  const int64_t b = blockIdx.x, c = int64_t{blockIdx.y} * columns + threadIdx.x;
+  const int64_t n = blockIdx.x, c = int64_t{blockIdx.y} * columns + threadIdx.x, end = starts[n * step + 1];
   T sum = T(0);
-  for (int64_t row = starts[b] + threadIdx.y; c < width && row < starts[b + 1]; row += row_lanes)
+  for (int64_t row = starts[n * step] + threadIdx.y; c < width && row < end; row += row_lanes)
     sum += x[row * width + c];
   partial[threadIdx.y * columns + threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y > 0 || c >= width) return;
   for (int lane = 1; lane < row_lanes; ++lane) sum += partial[lane * columns + threadIdx.x];
-  sums[b * width + c] = sum;
+  sums[n * width + c] = sum;
 }
 
-/// y[row, c] = x[b, c] for the rows of sequence b, and 0 from starts[batch] on, by one block per sequence and
-/// part of its rows; the block of number `batch` writes the zeros.
+/// y[row, c] = x[n, c] for the rows of sequence n step, and 0 in other rows, by one block per row of x and
+/// part of the rows up to the next such sequence; the block of number `batch` writes the zeros behind all of
+/// them.
 template <class T>
-__global__ void repeat(int64_t batch, int64_t rows, int64_t width, const int32_t* starts, const T* x, T* y) {
-  const int64_t b = blockIdx.x, first = int64_t{starts[b]} * width,
-                end = (b < batch ? int64_t{starts[b + 1]} : rows) * width;
+__global__ void repeat(int64_t batch, int64_t rows, int64_t width, const int32_t* starts, int64_t step,
+                       const T* x, T* y) {
+  const int64_t n = blockIdx.x;
+  const bool is_sequence = n < batch;
+  const int64_t first = int64_t{starts[n * step]} * width,
+                end_of_copies = is_sequence ? int64_t{starts[n * step + 1]} * width : first,
+                end = (is_sequence ? int64_t{starts[(n + 1) * step]} : rows) * width;
   for (int64_t i = first + int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < end;
        i += int64_t{gridDim.y} * blockDim.x)
-    y[i] = b < batch ? x[b * width + i % width] : T(0);
+    y[i] = i < end_of_copies ? x[n * width + i % width] : T(0);
+}
+
+/// y[row, :] = x[row, :] + table[t, :] for the rows t of sequence b, by blocks as of pad().
+template <class S>
+__global__ void add_positions(const S* x, const Computed<S>* table, const int32_t* starts, int batch,
+                              int width, S* y) {
+  for (int b = static_cast<int>(blockIdx.y); b < batch; b += static_cast<int>(gridDim.y)) {
+    const int rows = starts[b + 1] - starts[b];
+    for (int t = warp_row(); t < rows; t += warp_rows()) {
+      const int64_t first = (int64_t{starts[b]} + t) * width;
+      const Computed<S>* position = table + int64_t{t} * width;
+      for (int c = cuda::lane(); c < width; c += cuda::lanes)
+        y[first + c] = Computed<S>(x[first + c]) + position[c];
+    }
+  }
+}
+
+/// dtable[t, c] = sum of dy[starts[b] + t, c] over the sequences with a row t, in order, by one thread per
+/// number.
+template <class S>
+__global__ void sum_positions(const S* dy, const int32_t* starts, int batch, int64_t size, int width,
+                              Computed<S>* dtable) {
+  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
+    const int64_t t = i / width;
+    Computed<S> sum = 0;
+    for (int b = 0; b < batch; ++b)
+      if (t < starts[b + 1] - starts[b]) sum += Computed<S>(dy[int64_t{starts[b]} * width + i]);
+    dtable[i] = sum;
+  }
 }
 
 }  // namespace
@@ -135,8 +170,8 @@ void PackPadded::cuda(const Tensor& padded, const PackedSequences& sequences, co
   });
 }
 
-/// One block of 256 threads per sequence and 32 columns.
-void SumSequences::cuda(const Tensor& x, const PackedSequences& sequences, const Tensor& sums) {
+/// One block of 256 threads per sum and 32 columns.
+void SumSequences::cuda(const Tensor& x, const PackedSequences& sequences, int64_t step, const Tensor& sums) {
   const int64_t width = sums.extent(1);
   visit_float("sum_sequences", x.dtype(), [&]<class T>(Type<T>) {
     cuda::run(sum_sequences<T>,
@@ -144,19 +179,44 @@ void SumSequences::cuda(const Tensor& x, const PackedSequences& sequences, const
                               static_cast<unsigned>(ceil_div(width, columns))),
                .threads = dim3(columns, row_lanes),
                .shared_bytes = columns * row_lanes * static_cast<int>(sizeof(T))},
-              width, sequences.starts.data<int32_t>(), x.data<T>(), sums.data<T>());
+              width, sequences.starts.data<int32_t>(), step, x.data<T>(), sums.data<T>());
   });
   Count::add(x.size());
 }
 
-/// Eight blocks per sequence, and eight for the rows behind them.
-void RepeatOverSequences::cuda(const Tensor& x, const PackedSequences& sequences, const Tensor& y) {
+/// Eight blocks per row of x, and eight for the rows behind all sequences.
+void RepeatOverSequences::cuda(const Tensor& x, const PackedSequences& sequences, int64_t step,
+                               const Tensor& y) {
   constexpr unsigned parts = 8;
   const int64_t batch = x.extent(0);
   visit_float("sum_sequences", x.dtype(), [&]<class T>(Type<T>) {
     cuda::run(repeat<T>, {.blocks = dim3(static_cast<unsigned>(batch) + 1, parts), .threads = dim3(256)},
-              batch, y.extent(1), x.extent(1), sequences.starts.data<int32_t>(), x.data<T>(), y.data<T>());
+              batch, y.extent(1), x.extent(1), sequences.starts.data<int32_t>(), step, x.data<T>(),
+              y.data<T>());
   });
+}
+
+/// One warp per row, as if rows were padded.
+void AddPositions::cuda(const Tensor& x, const Tensor& table, const PackedSequences& sequences,
+                        const Tensor& y) {
+  if (x.size() == 0) return;
+  visit_activation("add_positions", x.dtype(), [&]<class S>(Type<S>) {
+    cuda::run(add_positions<S>, rows_grid(sequences.longest, sequences.count()), x.data<S>(),
+              table.data<Computed<S>>(), sequences.starts.data<int32_t>(),
+              static_cast<int>(sequences.count()), static_cast<int>(x.extent(2)), y.data<S>());
+  });
+  Count::add(x.size());
+}
+
+/// One thread per number of dtable.
+void AddPositionsBack::cuda(const Tensor& dy, const PackedSequences& sequences, const Tensor& dtable) {
+  if (dtable.size() == 0) return;
+  visit_activation("add_positions", dy.dtype(), [&]<class S>(Type<S>) {
+    cuda::run(sum_positions<S>, cuda::grid_over(dtable.size()), dy.data<S>(),
+              sequences.starts.data<int32_t>(), static_cast<int>(sequences.count()), dtable.size(),
+              static_cast<int>(dtable.extent(1)), dtable.data<Computed<S>>());
+  });
+  Count::add(dy.size());
 }
 
 }  // namespace heed::kernel

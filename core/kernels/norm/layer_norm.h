@@ -45,9 +45,12 @@ struct LayerNormBackTensors {
   Tensor dx;                   ///< written: [N, d]
   Tensor dgain, dbias;         ///< written: [d]; dbias may be empty
   Tensor so_far = {};          ///< [N, d], added to dx: the gradient of x from elsewhere; empty: none
+  Tensor dbranch =
+      {};  ///< written: [N, d], dropout(dx), the gradient of the branch of AddDropoutNorm; or empty
+  DropoutMask mask = {};  ///< that of AddDropoutNorm, for dbranch
 };
 
-/// Gradients of LayerNorm.
+/// Gradients of LayerNorm, and of the branch of AddDropoutNorm.
 struct LayerNormBack {
   template <Isa>
   static void cpu(const LayerNormBackTensors& t, double epsilon, NormScale scale);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/kernels/elementwise/dropout_device.h"
 #include "heed/core/kernels/norm/layer_norm.h"
 #include "heed/core/kernels/norm/layer_norm_rows.h"
 #include "heed/core/kernels/norm/layer_norm_scaling.h"
@@ -37,6 +38,36 @@ struct BackwardInputs {
   }
 };
 
+/// Where short_gradients() writes the gradient of the branch of AddDropoutNorm.
+template <class S>
+struct BranchGradient {
+  S* data;  ///< [rows, d]; null: nothing is written
+  DropoutBits bits;
+
+  /// data[row, :] = dropout(dx[row, :]), of which lane l has the numbers l, l + 32, ... Lane n draws the
+  /// masks of numbers 16 n to 16 n + 15, and of as many numbers 512 later.
+  template <int per_lane>
+  __device__ void write(const S (&dx)[per_lane], int64_t row, int width, uint64_t high) const {
+    constexpr int masks_per_lane = per_lane > DropoutBits::block ? 2 : 1;
+    uint32_t masks[masks_per_lane];
+    for (int m = 0; m < masks_per_lane; ++m) {
+      const int column = (lane() + m * lanes) * DropoutBits::block;
+      masks[m] = column < width ? bits.keep_mask(high, row, width, column,
+                                                 std::min(width - column, int{DropoutBits::block}))
+                                : 0;
+    }
+    for (int j = 0; j < per_lane; ++j) {
+      const int i = lane() + j * lanes;
+      const uint32_t mask =
+          __shfl_sync(cuda::all_lanes, masks[masks_per_lane * j / lanes], i / DropoutBits::block % lanes);
+      const bool is_kept = ((mask >> (i % DropoutBits::block)) & 1U) != 0;
+      if (i < width)
+        data[row * width + i] =
+            is_kept ? Computed<S>(dx[j]) * static_cast<Computed<S>>(bits.scale) : Computed<S>(0);
+    }
+  }
+};
+
 /// The numbers of a row that a lane of short_gradients() keeps.
 template <class S, int per_lane>
 struct GradientRow {
@@ -52,16 +83,18 @@ struct GradientRow {
 
 /// dx[row, :] = rstd (g - mean(g) - h k) with g = gain dy and h = (x - mean) rstd, for rows of up to 32
 /// per_lane numbers: one warp per row, in steps of the grid. partial_sums [block, 2, width] are dgain and
-/// dbias of the block's rows.
-template <class S, int per_lane>
+/// dbias of the block's rows. With `drops` also the gradient of the branch.
+template <class S, int per_lane, bool drops>
 __global__ void __launch_bounds__(block_warps* lanes)
-    short_gradients(BackwardInputs<S> in, LayerNormScaling scaling, S* dx, Computed<S>* partial_sums) {
+    short_gradients(BackwardInputs<S> in, LayerNormScaling scaling, S* dx, BranchGradient<S> branch,
+                    Computed<S>* partial_sums) {
   using T = Computed<S>;
   __shared__ T shared_sums[2][block_warps][lanes];
   constexpr int rows_at_once = per_lane <= 4 ? 2 : 1;  // short rows are read two at once
   const int width = static_cast<int>(scaling.width);
   T dgain[per_lane], dbias[per_lane];
   for (int j = 0; j < per_lane; ++j) dgain[j] = dbias[j] = T(0);
+  [[maybe_unused]] const uint64_t high = drops ? branch.bits.high() : 0;
   for (int64_t first = cuda::grid_warp(); first < in.rows; first += rows_at_once * cuda::grid_warps()) {
     GradientRow<S, per_lane> rows[rows_at_once];
 #pragma unroll
@@ -86,11 +119,14 @@ __global__ void __launch_bounds__(block_warps* lanes)
       const T k = scaling.gradient_factor(cuda::warp_sum(sum_gh), rows[r].rstd);
       T so_far[per_lane] = {};
       if (in.so_far != nullptr) read_row(in.so_far + row * width, width, so_far);
+      S dx_row[per_lane];
       for (int j = 0; j < per_lane; ++j) {
         const int i = lane() + j * lanes;
         const T part = rows[r].rstd * (g[j] - mean_g - h[j] * k);
-        if (i < width) dx[row * width + i] = in.so_far == nullptr ? part : so_far[j] + part;
+        dx_row[j] = in.so_far == nullptr ? part : so_far[j] + part;
+        if (i < width) dx[row * width + i] = dx_row[j];
       }
+      if constexpr (drops) branch.write(dx_row, row, width, high);
     }
   }
   T* block_sums = partial_sums + 2 * width * blockIdx.x;
@@ -171,9 +207,9 @@ __global__ void __launch_bounds__(adding_warps* lanes)
 
 }  // namespace
 
-/// dx, dgain and dbias. For rows of up to 1024 numbers one kernel gives dx and the partial sums of each
-/// block; else one gives dx and another the partial sums of runs of rows. The partial sums [count, 2, d] are
-/// then added in order.
+/// dx, dgain, dbias and dbranch. For rows of up to 1024 numbers one kernel gives dx, dbranch and the partial
+/// sums of each block; else one gives dx, another the partial sums of runs of rows, and Dropout gives
+/// dbranch. The partial sums [count, 2, d] are then added in order.
 void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = t.x.extent(-1)};
   const int64_t width = scaling.width, rows = width > 0 ? t.x.size() / width : 0;
@@ -199,8 +235,10 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     T* sums = parts.data<T>();
     if (is_short) {
       with_per_lane(width, [&](auto per_lane) {
-        cuda::run(short_gradients<S, decltype(per_lane)::value>,
-                  cuda::block_per_row(count, block_warps * lanes), in, scaling, dx, sums);
+        constexpr int numbers = decltype(per_lane)::value;
+        const BranchGradient<S> branch{cuda::pointer<S>(t.dbranch), DropoutBits(t.x.shape(), t.mask)};
+        cuda::run(t.dbranch ? short_gradients<S, numbers, true> : short_gradients<S, numbers, false>,
+                  cuda::block_per_row(count, block_warps * lanes), in, scaling, dx, branch, sums);
       });
     } else if (rows > 0) {
       cuda::run(long_gradients<S>, cuda::block_per_row(rows), in, scaling, dx);
@@ -208,6 +246,7 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
           .blocks = dim3(static_cast<unsigned>(ceil_div(width, cuda::block)), static_cast<unsigned>(count)),
           .threads = dim3(cuda::block)};
       cuda::run(long_sums<S>, grid, in, rows_per_part, width, sums);
+      if (t.dbranch) Dropout::cuda(t.dx, t.mask, t.dbranch);
     }
     cuda::run(add_partial_sums<T>, cuda::block_per_row(ceil_div(2 * width, lanes), adding_warps * lanes),
               sums, count, width, t.dgain.data<T>(), cuda::pointer<T>(t.dbias));

@@ -125,6 +125,8 @@ void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilo
     const int64_t tasks = ceil_div(rows, grain);
     const Tensor task_sums(Shape{tasks, 2, width}, t.gain.dtype());
     T* sums = task_sums.data<T>();
+    std::optional<DroppedElements<T>> drop;
+    if (t.dbranch) drop.emplace(t.x.shape(), t.mask);
     parallel_rows(rows, grain, [&](int64_t begin, int64_t end) {
       T *dgain = sums + begin / grain * 2 * width, *dbias = dgain + width;
       std::fill_n(dgain, 2 * width, T(0));
@@ -162,6 +164,10 @@ void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilo
 #pragma GCC ivdep
           for (int64_t i = 0; i < width; ++i) dx[i] = static_cast<T>(so_far[i]) + dx[i];
         });
+        if (!drop) continue;
+        const T* dx = computed(t.dx.data<S>() + row * width, width, buffers.data() + 2 * size);
+        store_rounded(t.dbranch.data<S>() + row * width, width, buffers.data(),
+                      [&](T* dbranch) { (*drop)(row * width, width, dx, dbranch); });
       }
     });
     // dgain and dbias [d]: the sums of all tasks, in order.

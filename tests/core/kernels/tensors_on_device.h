@@ -70,7 +70,9 @@ inline LayerNormTensors mirrored(Mirror& mirror, LayerNormTensors t) {
 }
 
 inline LayerNormBackTensors mirrored(Mirror& mirror, LayerNormBackTensors t) {
-  mirror_all(mirror, {&t.x, &t.gain, &t.mean, &t.rstd, &t.dy, &t.dx, &t.dgain, &t.dbias, &t.so_far});
+  mirror_all(mirror,
+             {&t.x, &t.gain, &t.mean, &t.rstd, &t.dy, &t.dx, &t.dgain, &t.dbias, &t.so_far, &t.dbranch});
+  t.mask = mirrored(mirror, t.mask);
   return t;
 }
 

@@ -288,3 +288,52 @@ TEST_CASE(
   CHECK(same_bits(narrow.dgain, wide.dgain));
   CHECK(same_bits(narrow.dbias, wide.dbias));
 }
+
+TEST_CASE("layer_norm: the gradient of a dropped branch is dropout of the gradient of the sum") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::bf16, DType::f32, DType::f64);
+  const int64_t width = GENERATE(1, 40, 64, 100, 700, 1024, 1500);
+  const bool packed = GENERATE(false, true), has_so_far = GENERATE(false, true);
+  const int64_t rows = 11;
+  const Shape shape{rows, width};
+  const DType dtype_of_gain = dtype == DType::bf16 ? DType::f32 : dtype;
+  kernel::DropoutMask mask{.p = 0.3, .draw = {5, 6, Tensor::full(Shape{1}, 7, DType::i64)}};
+  if (packed) {
+    const std::vector<int32_t> places{0, 1, 2, 8, 9, 10, 11, 16, 17, 18, 24};
+    mask.places = {Tensor::of<int32_t>(places, Shape{rows}), 32};
+  }
+  const Tensor x = random_tensor(shape, dtype, 1), dy = random_tensor(shape, dtype, 2),
+               so_far = has_so_far ? random_tensor(shape, dtype, 3) : Tensor(),
+               gain = random_tensor(Shape{width}, dtype_of_gain, 4),
+               mean = random_tensor(Shape{rows}, dtype_of_gain, 5),
+               rstd = random_tensor(Shape{rows}, dtype_of_gain, 6);
+  struct Found {
+    Tensor dx, dgain, dbranch;
+  };
+  const auto run = [&](bool fused) {
+    const Found found{Tensor(shape, dtype), empty_like(gain), Tensor(shape, dtype)};
+    launch_here<kernel::LayerNormBack>(
+        kernel::LayerNormBackTensors{.x = x,
+                                     .gain = gain,
+                                     .mean = mean,
+                                     .rstd = rstd,
+                                     .dy = dy,
+                                     .dx = found.dx,
+                                     .dgain = found.dgain,
+                                     .dbias = {},
+                                     .so_far = so_far,
+                                     .dbranch = fused ? found.dbranch : Tensor(),
+                                     .mask = fused ? mask : kernel::DropoutMask{}},
+        1e-3, NormScale::variance);
+    return found;
+  };
+  const Found alone = run(false), fused = run(true);
+  // Dropout of packed rows takes them as [1, N, W].
+  const auto in_rows = [&](const Tensor& each) {
+    return packed ? view::reshape(each, Shape{1, rows, width}) : each;
+  };
+  launch_here<kernel::Dropout>(in_rows(alone.dx), mask, in_rows(alone.dbranch));
+  CHECK(same_bits(fused.dx, alone.dx));
+  CHECK(same_bits(fused.dgain, alone.dgain));
+  CHECK(same_bits(fused.dbranch, alone.dbranch));
+}
