@@ -37,8 +37,9 @@ std::unique_ptr<Tokenizer> make_wordpiece(WordPieceLists lists, std::string_view
 const WordPieceLists& wordpiece_lists(const Tokenizer& tokenizer);
 
 /// Reads a tokenizer of a folder: of tokenizer.json, or of vocab.txt (a piece a line) with do_lower_case,
-/// strip_accents, tokenize_chinese_chars and the special tokens of tokenizer_config.json, if that is there.
-/// Fault::file where both are missing; Fault::data that names the file and what is no WordPiece of BERT.
+/// strip_accents, tokenize_chinese_chars, unk_token, cls_token and sep_token of tokenizer_config.json, if
+/// that is there. The mask is called [MASK] and padding [PAD]. Fault::file where both are missing;
+/// Fault::data that names the file and what is no WordPiece of BERT.
 std::unique_ptr<Tokenizer> read_wordpiece(const Path& folder);
 
 /// The content of a tokenizer.json of Hugging Face's tokenizers that encodes every text as this tokenizer

@@ -172,8 +172,7 @@ Json json_of_vocabulary(const Path& vocabulary, const Json& settings) {
   const std::string start = token("cls_token", "[CLS]"), end = token("sep_token", "[SEP]"),
                     unknown = token("unk_token", "[UNK]");
   Json added = Json::List();
-  for (const std::string& one :
-       {token("pad_token", pad_token), unknown, start, end, token("mask_token", mask_token)}) {
+  for (const std::string& one : {std::string(pad_token), unknown, start, end, std::string(mask_token)}) {
     if (const Json* id = ids.find(one)) added.push(Json::object({{"id", *id}, {"content", one}}));
   }
   return Json::object(

@@ -121,10 +121,10 @@ TEST_CASE("wordpiece: vocab.txt with tokenizer_config.json says what a tokenizer
   CHECK(fault_of([&] { read_wordpiece(scratch.path()); }) == Fault::file);
   scratch.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\nUn\n");
   CHECK(read_wordpiece(scratch.path())->encode("Unable [MASK]") == Ids{5, 6, 4});
-  scratch.file("tokenizer_config.json", R"({"do_lower_case": false, "mask_token": {"content": "un"}})");
+  scratch.file("tokenizer_config.json", R"({"do_lower_case": false, "cls_token": {"content": "un"}})");
   const auto cased = read_wordpiece(scratch.path());
   CHECK(cased->encode("Unable") == Ids{7, 6});
-  CHECK(cased->special().mask == 5);
+  CHECK(cased->start() == 5);
   scratch.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\nun\n");
   CHECK_THROWS_WITH(read_wordpiece(scratch.path()), containing("vocab.txt: the piece un has two ids"));
   scratch.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\nun\n");
