@@ -46,7 +46,7 @@ class EncoderModel : public Module {
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
   const Embedder& embedder() const { return *embedder_; }  ///< embeds token ids; not to be called for vectors
-  Embedder& embedder() { return *embedder_; }              ///< gives the embedder that output layers are tied to
+  Embedder& embedder() { return *embedder_; }  ///< gives the embedder that output layers are tied to
   /// Logits times config.logit_scale and config.width_ratio().
   Tensor scaled(const Tensor& logits) const { return logit_scale_ == 1 ? logits : logits * logit_scale_; }
   /// True with the prepended token of Options::first.
