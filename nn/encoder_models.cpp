@@ -31,6 +31,9 @@ EncoderModel::EncoderModel(const TransformerConfig& config, const Options& optio
       position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.d_model, rng,
                 config.position_deviation),
       first_(options.first ? normal_parameter(Shape{1, 1, config.d_model}, 0.02, rng) : Tensor()),
+      embedding_norm_(options.embedding_norm
+                          ? std::make_unique<LayerNorm>(config.d_model, config.norm_options())
+                          : nullptr),
       encoder_(config, {.causal = options.causal}, attention, {}, rng) {}
 
 Mask EncoderModel::mask(const Tensor& lengths) const {
@@ -52,14 +55,16 @@ Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const
   Tensor x = vectors;
   if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
   const Position& position = embedder_ ? embedder_->position : position_;
+  const auto normalised = [&](const Tensor& sum) { return embedding_norm_ ? (*embedding_norm_)(sum) : sum; };
   if (!packing) {
-    x = narrowed_dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
+    x = normalised(positions ? position.at(x, positions) : position(x, 0));
+    x = narrowed_dropout(x, dropout_, context.rng);
     return widened(encoder_(x, mask(lengths), {}, {}, nullptr, context));
   }
   if (first_) x = packing->packed(x);
   x = positions ? position.at(x, packing->packed_ids(positions)) : position.at(x, *packing);
   const Mask mask = causal_ ? Mask::packed(packing) & Mask::causal() : Mask::packed(packing);
-  x = narrowed_dropout(x, dropout_, context.rng, packing->places);
+  x = narrowed_dropout(normalised(x), dropout_, context.rng, packing->places);
   return widened(encoder_(x, mask, {}, {}, nullptr, context));
 }
 
@@ -68,6 +73,7 @@ void EncoderModel::fields(Fields& f) {
   f.boundary("patches", patches_);
   f("position", position_);
   f("first", first_);
+  f("embedding_norm", embedding_norm_);
   f("encoder", encoder_);
 }
 

@@ -18,10 +18,11 @@ class EncoderModel : public Module {
  public:
   /// The kind of inputs, the token before them, and whether the encoder is causal.
   struct Options {
-    int64_t vocabulary = 0;  ///< number of token ids; 0: the inputs are vectors
-    int64_t features = 0;    ///< extent of input vectors
-    bool first = false;      ///< prepend a learned token
-    bool causal = false;     ///< no token attends to later ones
+    int64_t vocabulary = 0;       ///< number of token ids; 0: the inputs are vectors
+    int64_t features = 0;         ///< extent of input vectors
+    bool first = false;           ///< prepend a learned token
+    bool causal = false;          ///< no token attends to later ones
+    bool embedding_norm = false;  ///< normalise embeddings with their positions, before dropout
   };
   /// Loads the encoder's tensors by name from a saved model, ignoring its other tensors. Fails (Fault::data)
   /// when one is missing or has another shape.
@@ -45,6 +46,7 @@ class EncoderModel : public Module {
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
   const Embedder& embedder() const { return *embedder_; }  ///< embeds token ids; not to be called for vectors
+  Embedder& embedder() { return *embedder_; }  ///< gives the embedder that output layers are tied to
   /// Logits times config.logit_scale and config.width_ratio().
   Tensor scaled(const Tensor& logits) const { return logit_scale_ == 1 ? logits : logits * logit_scale_; }
   /// True with the prepended token of Options::first.
@@ -57,6 +59,7 @@ class EncoderModel : public Module {
   std::unique_ptr<Linear> patches_;
   Position position_;
   Tensor first_;  // [1, 1, width]
+  std::unique_ptr<LayerNorm> embedding_norm_;
   TransformerStack encoder_;
 };
 

@@ -13,17 +13,12 @@ namespace heed {
 
 namespace {
 
-LayerNorm::Options norm_options(const TransformerConfig& c) {
-  const bool has_bias = c.norm_bias && c.norm_scale != kernel::NormScale::rms;
-  return {.bias = has_bias, .epsilon = c.norm_epsilon, .scale = c.norm_scale};
-}
-
 BlockOptions block_options(const TransformerConfig& c, double out_gain, bool causal) {
   return {.width = c.d_model,
           .feed_forward = c.d_ff,
           .dropout = c.dropout,
           .norm_place = c.norm,
-          .norm = norm_options(c),
+          .norm = c.norm_options(),
           .forward = {.activation = c.activation,
                       .dropout = c.dropout,
                       .bias = c.feed_forward_bias,
@@ -91,7 +86,8 @@ TransformerStack::TransformerStack(const TransformerConfig& config, Role role, c
     blocks.push_back(std::make_unique<Block>(block_options(config, out_gain, role.causal),
                                              std::move(self_attention), std::move(cross_attention), rng));
   }
-  if (config.norm == NormPlace::pre) norm = std::make_unique<LayerNorm>(config.d_model, norm_options(config));
+  if (config.norm == NormPlace::pre)
+    norm = std::make_unique<LayerNorm>(config.d_model, config.norm_options());
   if (config.base_width > 0)
     for (const Named& one : hidden_matrices(*this)) scale_(*one.tensor, std::sqrt(config.width_ratio()));
 }

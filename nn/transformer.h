@@ -74,6 +74,7 @@ struct TransformerConfig {
   const TransformerConfig& check() const;
   /// The part of an attention's configuration that all attentions of the model share.
   AttentionConfig attention_config() const;
+  LayerNorm::Options norm_options() const;  ///< the options of all norms
 };
 
 /// Token embedding, position encoding and dropout: ids i32 [B, T] -> [B, T, width].

@@ -122,6 +122,11 @@ const TransformerConfig& TransformerConfig::check() const {
   return *this;
 }
 
+LayerNorm::Options TransformerConfig::norm_options() const {
+  const bool has_bias = norm_bias && norm_scale != kernel::NormScale::rms;
+  return {.bias = has_bias, .epsilon = norm_epsilon, .scale = norm_scale};
+}
+
 AttentionConfig TransformerConfig::attention_config() const {
   return {.d_model = d_model,
           .heads = heads,

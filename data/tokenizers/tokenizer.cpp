@@ -15,6 +15,7 @@
 #include "heed/data/tokenizers/saved_vocabulary.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
+#include "heed/data/tokenizers/wordpiece.h"
 
 namespace heed {
 namespace {
@@ -257,8 +258,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_vie
   if (kind == "byte_pair") return detail::load_byte_pair(bytes, name);
   if (kind == "ids") return detail::load_id_tokenizer(bytes, name);
   if (kind == "marian") return detail::load_marian(bytes, name);
+  if (kind == "wordpiece") return detail::load_wordpiece(bytes, name);
   fail(Fault::data, name, ": tokenizers of the kind '", shown(kind),
-       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids, marian.");
+       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids, marian, wordpiece.");
 }
 
 }  // namespace heed

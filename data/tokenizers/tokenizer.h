@@ -17,7 +17,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair`, `ids` or `marian`.
+  /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair`, `ids`,
+  /// `marian` or `wordpiece`.
   virtual std::string kind() const = 0;
   /// Number of ids: they are 0 to size() - 1.
   virtual int64_t size() const = 0;

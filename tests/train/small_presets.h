@@ -27,6 +27,7 @@ using Caps = std::vector<std::pair<std::string, int64_t>>;
 inline Config small_preset(const std::string& name, int64_t steps = 2, const Caps& wider = {}) {
   Caps caps{{"translate:data.num_examples", 200},
             {"lm:data.num_examples", 3000},
+            {"mlm:data.num_examples", 3000},
             {"mnist:data.num_examples", 60},
             {"lra:data.num_examples", 40},
             {"data.test_size", 20},

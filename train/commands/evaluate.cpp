@@ -109,7 +109,7 @@ int run_evaluate(const ParsedArguments& arguments) {
 }
 
 std::string about_test_data() {
-  return "Test data are what training never saw. translate: the pairs held out for it. lm: the text of "
+  return "Test data are what training never saw. translate: the pairs held out for it. lm, mlm: the text of "
          "--test-path, else all of the validation text, which chose the checkpoint. mnist, lra: the test "
          "files in the folder of --data, else embedded ones. recall: sequences of their own. A file that is "
          "given here is the test as a whole.\n";

@@ -142,12 +142,13 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   if (is_file && io::exists(out))
     fail("export: ", out, " is there already. Give --out a new file; nothing is overwritten.");
   LoadedRun run = load_run(folder, {.checkpoint = arguments.get("checkpoint")});
-  const bool translates = run.config.task_name == "translate" && !is_file;
-  if (run.config.task_name != "lm" && !translates)
+  const bool translates = run.config.task_name == "translate" && !is_file,
+             is_masked = run.config.task_name == "mlm" && !is_file;
+  if (run.config.task_name != "lm" && !translates && !is_masked)
     fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", format.name,
          " writes ",
          is_file ? "a language model. Give a run of the task lm."
-                 : "a language model or a translator. Give a run of the task lm or translate.");
+                 : "a language model or a translator. Give a run of the task lm, mlm or translate.");
   const std::vector<NamedBytes> tokenizers = tokenizer_files(run.checkpoint);
   const auto tokenizer = artifact_tokenizer(tokenizers, translates ? "source" : "text"),
              target = artifact_tokenizer(tokenizers, "target");
@@ -155,9 +156,11 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
       SafeTensors::parse(run.checkpoint.file("model.safetensors"), "model.safetensors");
   ExportedModel model{.name = folder.filename().string(),
                       .config = run.config.model,
-                      .attention = run.config.attention.decoder,
+                      .attention = is_masked ? run.config.attention.encoder : run.config.attention.decoder,
                       .weights = weights,
-                      .tokenizer = *tokenizer};
+                      .tokenizer = *tokenizer,
+                      .translator = {},
+                      .is_masked = is_masked};
   if (translates) model.translator.emplace(translator_parts(run.config, target ? *target : *tokenizer));
   const std::vector<NamedBytes> files =
       is_file ? std::vector<NamedBytes>{{"", format.encode(model)}} : huggingface_files(model);
@@ -224,9 +227,9 @@ Command command::export_model() {
       .options = with_machine_options(
           {{"out", "DIR|FILE", "new folder for the files; with --as gguf, llm.c or nanogpt the new file"},
            {"as", "FORMAT",
-            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's, GPT-2's or "
-            "Marian's shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of GPT-2's "
-            "shape as a checkpoint of these programs; weights in f32"},
+            "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's, GPT-2's, "
+            "BERT's or Marian's shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of "
+            "GPT-2's shape as a checkpoint of these programs; weights in f32"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

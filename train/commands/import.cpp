@@ -45,7 +45,7 @@ int run_import(const ParsedArguments& arguments) {
   const Path source = arguments.positional[0];
   if (!io::exists(source))
     fail(Fault::file, "import: there is no ", source,
-         ". Give a model file, such as a GGUF file, or the folder of a GPT-2, LLaMA or Marian.");
+         ". Give a model file, such as a GGUF file, or the folder of a GPT-2, LLaMA, BERT or Marian.");
   ImportedModel found = io::is_directory(source) ? read_huggingface_folder(source) : read_model_file(source);
   Config config = preset_config(found.preset);  // it learns from embedded text unless --data gives another
   for (const auto& [key, value] : found.settings) config.set(key, value, source.string() + ": ");
@@ -76,11 +76,13 @@ int run_import(const ParsedArguments& arguments) {
                                              RunFolder::elsewhere(made).write_manifest(manifest);
                                            }});
   const std::string path = run.path().string(), program = program_name();
-  const std::string use = found.target_tokenizer ? " translate " + path + " \"TEXT\""
-                                                 : " generate " + path + " --prompt \"TEXT\"";
+  const std::string use = found.target_tokenizer  ? " translate " + path + " \"TEXT\""
+                          : found.preset == "mlm" ? " embed " + path + " --data FILE"
+                                                  : " generate " + path + " --prompt \"TEXT\"";
   io::print(text(path, ": a ", found.architecture, " of ", count_parameters(*model),
                  " parameters. Look at it:\n  ", program, " inspect ", path, " \"TEXT\"\n  ", program, use,
                  "\n"));
+  for (const std::string& note : found.notes) io::print(note + "\n");
   if (has_ids_only)
     io::print(
         text("The file has no tokenizer, so the run has ids only: a TEXT is numbers from 0 to ",
@@ -96,12 +98,12 @@ Command command::import_model() {
   return {
       .name = "import",
       .about =
-          "make a run of a GPT-2, LLaMA or Marian that another program trained, to evaluate, generate or "
-          "translate, inspect or fine-tune",
+          "make a run of a GPT-2, LLaMA, BERT or Marian that another program trained, to evaluate, generate, "
+          "embed or translate, inspect or fine-tune",
       .positional = "FILE|FOLDER",
       .positional_help =
           "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c or nanoGPT (ckpt.pt), or the folder of a "
-          "GPT-2, LLaMA or Marian with config.json, model.safetensors and its tokenizer, as Hugging "
+          "GPT-2, LLaMA, BERT or Marian with config.json, model.safetensors and its tokenizer, as Hugging "
           "Face's Transformers saves it",
       .min_positional = 1,
       .max_positional = 1,

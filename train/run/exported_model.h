@@ -19,14 +19,15 @@ struct ExportedTranslator {
   double length_penalty;          ///< exponent of their length
 };
 
-/// A trained DecoderOnly, or EncoderDecoder, with its tokenizer.
+/// A trained DecoderOnly, MaskedLanguageModel or EncoderDecoder, with its tokenizer.
 struct ExportedModel {
   std::string name;            ///< its name in files that have one
   TransformerConfig config;    ///< its settings
-  std::string attention;       ///< spec of the decoder's self-attention
+  std::string attention;       ///< spec of the decoder's self-attention, or of an encoder's
   const SafeTensors& weights;  ///< weights of the model, in f32
   const Tokenizer& tokenizer;  ///< tokenizer of its texts; a translator's of its source
   std::optional<ExportedTranslator> translator = {};  ///< none for a language model
+  bool is_masked = false;                             ///< whether it is a MaskedLanguageModel
 };
 
 /// Fails unless `holds`, as Fault::usage: "export: MODEL needs SETTING". `model`: "a GPT-2"; `setting`: the

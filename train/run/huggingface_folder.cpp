@@ -7,6 +7,8 @@
 #include "heed/core/io/json.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/tokenizer_json.h"
+#include "heed/data/tokenizers/wordpiece.h"
+#include "heed/train/run/bert_huggingface.h"
 #include "heed/train/run/gpt2_huggingface.h"
 #include "heed/train/run/llama_huggingface.h"
 #include "heed/train/run/marian_huggingface.h"
@@ -20,18 +22,20 @@ constexpr const char* weights_file = "model.safetensors";
 constexpr const char* tokenizer_file = "tokenizer.json";
 constexpr const char* vocabulary_file = "vocab.json";
 constexpr const char* merges_file = "merges.txt";
+constexpr const char* pieces_file = "vocab.txt";
 constexpr const char* generation_file = "generation_config.json";
 
 /// Fails for a pipe among the files that the folder has, which reading would wait for.
 void refuse_pipes(const Path& folder) {
-  for (const char* name : {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file,
-                           "source.spm", "target.spm", generation_file, "tokenizer_config.json"}) {
+  for (const char* name :
+       {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file, pieces_file, "source.spm",
+        "target.spm", generation_file, "tokenizer_config.json"}) {
     if (io::exists(folder / name)) io::size(folder / name);
   }
 }
 
-/// Fails unless the folder has the files that are read.
-void check_folder(const Path& folder, bool is_marian) {
+/// Fails unless the folder has the files that are read for this model_type.
+void check_folder(const Path& folder, const std::string& type) {
   const auto has = [&](const char* name) { return io::exists(folder / name); };
   std::string missing;
   const auto miss = [&](const std::string& what) { missing += text(missing.empty() ? "" : ", ", what); };
@@ -39,16 +43,18 @@ void check_folder(const Path& folder, bool is_marian) {
     if (!has(name)) miss(name);
   }
   const bool has_vocabulary = has(vocabulary_file), has_merges = has(merges_file);
-  if (is_marian) {
+  if (type == "\"marian\"") {
     for (const char* name : marian_tokenizer_names)
       if (!has(name)) miss(name);
+  } else if (type == "\"bert\"") {
+    if (!has(tokenizer_file) && !has(pieces_file)) miss(tokenizer_file);
   } else if (!has(tokenizer_file) && !(has_vocabulary && has_merges)) {
     miss(has_vocabulary ? merges_file : has_merges ? vocabulary_file : tokenizer_file);
   }
   if (missing.empty()) return;
   std::string advice =
-      "Give the folder of a GPT-2, LLaMA or Marian as Hugging Face's Transformers saves it (save_pretrained "
-      "of the model and of its tokenizer)";
+      "Give the folder of a GPT-2, LLaMA, BERT or Marian as Hugging Face's Transformers saves it "
+      "(save_pretrained of the model and of its tokenizer)";
   if (has("model.safetensors.index.json"))
     advice += ", with max_shard_size='100GB', so that its weights are one file";
   else if (has("pytorch_model.bin"))
@@ -91,6 +97,18 @@ ImportedModel llama_in(const Path& folder, const Json& json, const std::string& 
   return out;
 }
 
+ImportedModel bert_in(const Path& folder, const Json& json, const std::string& name) {
+  const BertConfig config = parse_bert_config(json, name);
+  ImportedModel out{.architecture = "BERT", .run_name = "bert", .preset = "mlm"};
+  out.tokenizer = read_wordpiece(folder);
+  check_size(*out.tokenizer, config.vocabulary, folder);
+  BertWeights weights = bert_weights(SafeTensors::read(folder / weights_file), config);
+  out.settings = bert_settings(config);
+  out.weights = std::move(weights.bytes);
+  out.notes = std::move(weights.notes);
+  return out;
+}
+
 ImportedModel marian_in(const Path& folder, const Json& json, const std::string& name) {
   const MarianConfig config = parse_marian_config(json, name);
   ImportedModel out{.architecture = "Marian", .run_name = "marian", .preset = "translate"};
@@ -117,17 +135,18 @@ Json tokenizer_config(const ExportedModel& model) {
 
 ImportedModel read_huggingface_folder(const Path& folder) {
   refuse_pipes(folder);
-  if (!io::exists(folder / settings_file)) check_folder(folder, false);
+  if (!io::exists(folder / settings_file)) check_folder(folder, "");
   const std::string name = (folder / settings_file).string();
   const Json json = parse_json(io::read(folder / settings_file), name);
   const Json* found = json.is_object() ? json.find("model_type") : nullptr;
   const std::string type = found == nullptr ? "missing" : found->dump();
-  check_folder(folder, type == "\"marian\"");
+  check_folder(folder, type);
   if (type == "\"gpt2\"") return gpt2_in(folder, json, name);
   if (type == "\"llama\"") return llama_in(folder, json, name);
+  if (type == "\"bert\"") return bert_in(folder, json, name);
   if (type == "\"marian\"") return marian_in(folder, json, name);
   fail(Fault::data, name, ": model_type is ", shown(type, 80),
-       ", and only \"gpt2\", \"llama\" and \"marian\" can be read.");
+       ", and only \"gpt2\", \"llama\", \"bert\" and \"marian\" can be read.");
 }
 
 namespace {
@@ -142,10 +161,32 @@ std::vector<NamedBytes> marian_out(const ExportedModel& model) {
   return out;
 }
 
+/// The files of a masked language model.
+std::vector<NamedBytes> bert_out(const ExportedModel& model) {
+  BertFiles made = encode_bert(model);
+  const WordPieceLists& lists = wordpiece_lists(model.tokenizer);
+  const auto piece = [&](int32_t id) {
+    return id >= 0 ? Json(lists.pieces[static_cast<size_t>(id)]) : Json();
+  };
+  const Json named = Json::object({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                   {"unk_token", piece(lists.special.unknown)},
+                                   {"pad_token", piece(lists.special.pad)},
+                                   {"cls_token", piece(lists.special.start)},
+                                   {"sep_token", piece(lists.special.end)},
+                                   {"mask_token", piece(lists.special.mask)},
+                                   {"model_max_length", model.config.max_length},
+                                   {"clean_up_tokenization_spaces", false}});
+  return {{settings_file, made.config.dump(2) + "\n"},
+          {weights_file, std::move(made.weights)},
+          {tokenizer_file, wordpiece_json(model.tokenizer).dump() + "\n"},
+          {"tokenizer_config.json", named.dump(2) + "\n"}};
+}
+
 }  // namespace
 
 std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
   if (model.translator) return marian_out(model);
+  if (model.is_masked) return bert_out(model);
   Json config;
   std::string weights;
   if (is_rotary(model.config.position)) {

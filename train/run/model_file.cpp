@@ -53,7 +53,7 @@ ImportedModel read_model_file(const Path& path) {
     known += text(known.empty() ? "" : "; ", kind.beginning);
   }
   fail(Fault::data, path, " begins like no model file that can be read. These begin with: ", known,
-       ". Give such a file, or the folder of a GPT-2, LLaMA or Marian.");
+       ". Give such a file, or the folder of a GPT-2, LLaMA, BERT or Marian.");
 }
 
 }  // namespace heed

@@ -11,9 +11,7 @@ std::vector<MapView> MapProvider::maps_with(Module& model, const std::string& te
 }
 
 LensView MapProvider::logit_lens(Module&, const std::string&) const {
-  fail(
-      "this task gives no logit lens: its models do not predict tokens. Language models and translators do "
-      "(tasks lm and translate).");
+  fail("this task gives no logit lens. Language models and translators do (tasks lm and translate).");
 }
 
 const MapProvider& map_provider(const Task& task) {

@@ -27,7 +27,7 @@ class MapProvider {
   /// those of an empty text are the same for all models.
   virtual std::string example_text() const { return {}; }
   /// What each layer would predict for a text, as maps() takes it. The default is an error that says that
-  /// the task's models predict no tokens.
+  /// the task gives none.
   virtual LensView logit_lens(Module& model, const std::string& text) const;
 };
 

@@ -36,17 +36,18 @@ TEST_CASE("command line: help is true for every task, and says what is taken whe
        {"PRESET|FILE                 a preset (heed list presets), or a .toml file of settings",
         "--learning-rate VALUE       peak learning rate; for noam the factor before width^-0.5 [0.001]",
         "translate: TSV (plain or gzip), Moses pair, or JSON lines; empty: the embedded phrasebook\n",
-        " lm: a text file; empty: embedded verse\n", " lra: the benchmark's files; empty: embedded data\n",
+        " lm, mlm: a text file; empty: embedded verse\n",
+        " lra: the benchmark's files; empty: embedded data\n",
         "translate: maximum number of words per sentence; longer pairs are dropped; 0: keep all (from 0) "
         "[128]\n",
         " lra: tokens (bytes or pixels) of an input",
         "lra-pathfinder, lra-pathx: pixels a side that the model reads; those of the images or a divisor",
-        "--vocabulary VALUE          translate, lm: subword pieces (8 to 1048576) [8000 in translate; 8192 "
-        "in lm]\n",
+        "--vocabulary VALUE          translate, lm, mlm: subword pieces (8 to 1048576) [8000 in translate; "
+        "8192 in lm, mlm]\n",
         "In brackets: what a setting is where"})
     CHECK_THAT(help, containing(part));
-  for (const char* verb : {"attend", "bench", "compare", "data", "evaluate", "export", "generate", "inspect",
-                           "list", "reproduce", "resume", "show", "translate"}) {
+  for (const char* verb : {"attend", "bench", "compare", "data", "embed", "evaluate", "export", "generate",
+                           "inspect", "list", "reproduce", "resume", "show", "translate"}) {
     const std::string its = shell.run({verb, "--help"}).out;
     CAPTURE(its);
     const size_t begin = its.find("Positionals:\n") + 13;

@@ -25,6 +25,7 @@ Config tiny(const std::string& task, const std::vector<std::pair<std::string, st
   std::vector<std::pair<std::string, std::string>> settings{{"data.num_examples", "60"},
                                                             {"translate:data.num_examples", "200"},
                                                             {"lm:data.num_examples", "3000"},
+                                                            {"mlm:data.num_examples", "3000"},
                                                             {"data.side", "4"},
                                                             {"mqar:data.length", "16"},
                                                             {"mad:data.length", "16"},

@@ -15,6 +15,7 @@
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/data/tokenizers/vocabulary.h"
+#include "heed/data/tokenizers/wordpiece.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/tasks/find_data.h"
 
@@ -46,17 +47,24 @@ void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, boo
 
 }  // namespace
 
-void LanguageOptions::fields(Fields& f) {
+void LanguageOptions::text_fields(Fields& f) {
   f("path", path, "a text file; empty: embedded verse");
   f("validation_path", validation_path, "text to choose the best checkpoint; empty: cut from data.path");
   f("test_path", test_path, "text for the final score; empty: that of validation");
   f("num_examples", num_examples, {1, 100'000'000}, "number of characters to generate of the embedded verse");
   f("train_fraction", train_fraction, "fraction of the text to train on; the rest is validation");
-  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe", "ids"}),
+  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe", "ids", "wordpiece"}),
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece, "
-    "ids: the text is numbers below data.vocabulary");
-  f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
+    "ids: the text is numbers below data.vocabulary, wordpiece: BERT's, of the folder data.merges");
+  f("merges", merges,
+    "folder of vocab.json and merges.txt for byte_pair (empty: learned from the text), or of tokenizer.json "
+    "or "
+    "vocab.txt for wordpiece");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
+}
+
+void LanguageOptions::fields(Fields& f) {
+  text_fields(f);
   f("document_end", Choice(document_end, {"none", "blank_line", "end_of_text"}),
     "ends a document, whose tokens later ones do not see; end_of_text: <|endoftext|>, none: the text is one");
   f("stride", stride, {0, max_integer},
@@ -67,7 +75,7 @@ void LanguageOptions::fields(Fields& f) {
 
 void LanguageData::load_tokenizer(const std::vector<NamedBytes>& artifacts) {
   tokenizer_ = artifact_tokenizer(artifacts, "text");
-  if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
+  if (!tokenizer_) fail(Fault::data, "the checkpoint holds no tokenizer of texts.");
 }
 
 std::vector<NamedBytes> LanguageData::artifacts() const {
@@ -88,6 +96,9 @@ void LanguageData::make_tokenizer(std::string_view all, std::string_view trainin
       return;
     case TextUnit::ids:
       tokenizer_ = make_id_tokenizer(options.vocabulary);
+      return;
+    case TextUnit::wordpiece:
+      tokenizer_ = read_wordpiece(find_data(options.merges));
       return;
     case TextUnit::unigram:
     case TextUnit::bpe:
@@ -134,11 +145,13 @@ void LanguageData::check_options(const Config& config) const {
   if (options.stride > config.model.max_length)
     fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
          ".");
-  if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair)
+  if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair &&
+      options.tokenizer != TextUnit::wordpiece)
     fail("data.merges = ", shown(options.merges),
-         " is for data.tokenizer = byte_pair. Take one of them out.");
+         " is for data.tokenizer = byte_pair or wordpiece. Take one of them out.");
   if (config.train.batch_size < 1)
-    fail("train.batch_size = ", config.train.batch_size, ". The task lm counts windows: give at least 1.");
+    fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
+         " counts windows: give at least 1.");
   if (options.path.empty() && !options.validation_path.empty())
     fail("data.validation_path = ", shown(options.validation_path), ", but data.path is empty. Give ",
          advice("--data", "data.path"), " too.");
@@ -148,7 +161,8 @@ LanguageData::Texts LanguageData::read_texts(const std::function<void(const std:
   const auto read = [&](const std::string& path, const char* use) {
     const Path found = find_data(path);
     if (io::is_directory(found))
-      fail(Fault::file, "data: ", found, " is a folder. The task lm reads one text file: name a file in it.");
+      fail(Fault::file, "data: ", found,
+           " is a folder. Language models read one text file: name a file in it.");
     std::string content = io::read_text(found);
     const bool any_bytes = options.tokenizer == TextUnit::byte || options.tokenizer == TextUnit::byte_pair;
     if (!any_bytes) check_text(content, found.string());
@@ -177,7 +191,11 @@ LanguageData::Texts LanguageData::read_texts(const std::function<void(const std:
 
 void LanguageData::make_windows(const Texts& texts, const TextSplit& split, const Config& config,
                                 bool is_trained) {
-  const int64_t block = config.model.max_length;
+  const int64_t around = leaves_room_for_ends ? tokenizer_->special().around_masked() : 0,
+                block = config.model.max_length - around;
+  if (block < 1)
+    fail("model.max_length = ", config.model.max_length, ", and start and end of a window are ", around,
+         " tokens. Give at least ", around + 1, ".");
   // One file may be all three: where a trained model is tested on it.
   const bool same = !texts.validation.empty() && options.validation_path == options.path;
   const bool same_test = texts.test.empty() || options.test_path == options.validation_path;
@@ -219,6 +237,9 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& art
   if (!artifacts.empty()) {
     load_tokenizer(artifacts);
   } else {
+    if (options.tokenizer == TextUnit::wordpiece && options.merges.empty())
+      fail("data.tokenizer = wordpiece: pieces are read, not learned. Give ",
+           advice("--merges FOLDER", "data.merges"), ", a folder with tokenizer.json or vocab.txt.");
     if (options.tokenizer != TextUnit::character && options.tokenizer != TextUnit::byte &&
         options.tokenizer != TextUnit::ids && options.merges.empty())
       log(text("vocabulary  learning ", options.vocabulary, " pieces from ", split.train.size(), " bytes"));

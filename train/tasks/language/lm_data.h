@@ -16,7 +16,7 @@
 namespace heed {
 
 /// The unit of a token.
-enum class TextUnit { character, byte, byte_pair, unigram, bpe, ids };
+enum class TextUnit { character, byte, byte_pair, unigram, bpe, ids, wordpiece };
 
 /// Settings of the group "data".
 struct LanguageOptions {
@@ -26,12 +26,13 @@ struct LanguageOptions {
   int64_t num_examples = 1000000;            ///< length of the embedded verse
   double train_fraction = 0.9;               ///< training fraction of `path`, where it is split
   TextUnit tokenizer = TextUnit::character;  ///< the unit of a token
-  std::string merges;                        ///< folder of a byte-pair tokenizer; empty: train one
+  std::string merges;                        ///< folder of a tokenizer; empty: train one
   int64_t vocabulary = 8192;                 ///< tokens, where the tokenizer is trained
   DocumentEnd document_end = DocumentEnd::none;  ///< where attention and positions begin anew
-  int64_t stride = 0;         ///< new tokens of each window in the test score; 0: no overlap
-  int64_t eval_batches = 20;  ///< random batches of the estimated validation loss; 0: none
-  void fields(Fields& f);     ///< names every setting of [data] with its help
+  int64_t stride = 0;           ///< new tokens of each window in the test score; 0: no overlap
+  int64_t eval_batches = 20;    ///< random batches of the estimated validation loss; 0: none
+  void fields(Fields& f);       ///< names every setting of [data] with its help
+  void text_fields(Fields& f);  ///< names the settings of the texts and the tokenizer alone
 };
 
 /// Held-out text and the units of its scores.
@@ -51,6 +52,8 @@ struct EncodedText {
 class LanguageData {
  public:
   LanguageOptions options;  ///< filled from the config before load()
+  /// Whether windows are shorter than the model reads by SpecialIds::around_masked().
+  bool leaves_room_for_ends = false;
 
   /// Reads the texts and makes the tokenizer, or takes it from a checkpoint's `artifacts`; reports to `log`.
   void load(const Config& config, const std::vector<NamedBytes>& artifacts,

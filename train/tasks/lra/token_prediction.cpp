@@ -20,13 +20,15 @@ constexpr int64_t inputs_per_block = 8;  // a block is the work of one thread
 
 }  // namespace
 
+int64_t num_hidden(int64_t length, double share) {
+  return std::clamp<int64_t>(std::llround(share * static_cast<double>(length)), 1, length);
+}
+
 AskedTokens hide_tokens(TokenRows& inputs, const Hiding& hiding) {
   const auto count = static_cast<int64_t>(inputs.lengths.size());
   std::vector<int64_t> begins{0};
-  for (const int64_t length : inputs.lengths) {
-    const auto share = std::llround(hiding.share * static_cast<double>(length));
-    begins.push_back(begins.back() + std::clamp<int64_t>(share, 1, length));
-  }
+  for (const int64_t length : inputs.lengths)
+    begins.push_back(begins.back() + num_hidden(length, hiding.share));
   AskedTokens out;
   out.rows.resize(static_cast<size_t>(begins.back()));
   out.tokens.resize(out.rows.size());
@@ -39,11 +41,11 @@ AskedTokens hide_tokens(TokenRows& inputs, const Hiding& hiding) {
       drawn.clear();
       for (int64_t place = 0; place < inputs.lengths[input]; ++place)
         drawn.emplace_back(counter_bits(seed, name, static_cast<uint64_t>(place)), place);
-      const int64_t begin = begins[input], num_hidden = begins[input + 1] - begin;
-      std::nth_element(drawn.begin(), drawn.begin() + (num_hidden - 1), drawn.end());
-      std::sort(drawn.begin(), drawn.begin() + num_hidden,
+      const int64_t begin = begins[input], count_hidden = begins[input + 1] - begin;
+      std::nth_element(drawn.begin(), drawn.begin() + (count_hidden - 1), drawn.end());
+      std::sort(drawn.begin(), drawn.begin() + count_hidden,
                 [](const auto& left, const auto& right) { return left.second < right.second; });
-      for (int64_t n = 0; n < num_hidden; ++n) {
+      for (int64_t n = 0; n < count_hidden; ++n) {
         const int64_t row = i * inputs.columns + drawn[static_cast<size_t>(n)].second;
         const auto index = static_cast<size_t>(begin + n);
         out.rows[index] = static_cast<int32_t>(row);

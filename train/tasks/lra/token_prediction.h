@@ -34,6 +34,9 @@ struct Hiding {
   uint64_t drawn = 0;  ///< another number hides other tokens: the epoch
 };
 
+/// The number of tokens that are hidden of an input of `length` tokens: at least one.
+int64_t num_hidden(int64_t length, double share);
+
 /// Hides tokens and returns them as targets. Which ones is a pure function of (seed, drawn, name, length),
 /// independent of the rest of the batch and of threads.
 AskedTokens hide_tokens(TokenRows& inputs, const Hiding& hiding);

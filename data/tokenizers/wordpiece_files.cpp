@@ -1,0 +1,264 @@
+// What of a tokenizer.json or a vocab.txt stands for a WordPiece tokenizer, and the file for one of ours.
+#include <algorithm>
+#include <optional>
+
+#include "heed/core/io/files.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
+#include "heed/data/tokenizers/wordpiece.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t max_wordpiece_bytes = int64_t{64} << 20;
+constexpr std::string_view wordpiece_remedy = " Give the tokenizer of a BERT.";
+constexpr const char* pad_token = "[PAD]";
+constexpr const char* mask_token = "[MASK]";
+
+/// The member; null where it is missing or JSON's null.
+const Json* set_member(const Json& json, const char* key) {
+  const Json* found = json.is_object() ? json.find(key) : nullptr;
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+/// True where the member is this text.
+bool has_text(const Json& json, const char* key, std::string_view value) {
+  const Json* found = set_member(json, key);
+  return found != nullptr && found->is_text() && found->text() == value;
+}
+
+/// Reads one tokenizer.json.
+class WordPieceJson {
+ public:
+  WordPieceJson(const Json& json, const std::string& name) : json_(json), name_(name) {}
+
+  WordPieceLists read() const {
+    demand(json_.is_object(), "it is no object");
+    const Json* model = set_member(json_, "model");
+    const Json* vocabulary = model == nullptr ? nullptr : set_member(*model, "vocab");
+    demand(vocabulary != nullptr && vocabulary->is_object(), "its model has no vocab");
+    demand(set_member(*model, "type") == nullptr || has_text(*model, "type", "WordPiece"),
+           "its model is not of the type WordPiece");
+    const Json* words = set_member(json_, "pre_tokenizer");
+    demand(words != nullptr && has_text(*words, "type", "BertPreTokenizer"),
+           "its pre_tokenizer is not BertPreTokenizer");
+    WordPieceLists out;
+    out.pieces = detail::tokens_by_id(vocabulary->members(), name_, wordpiece_remedy);
+    out.num_word_pieces = static_cast<int64_t>(out.pieces.size());
+    out.normalizer = normalizer();
+    out.prefix = word(*model, "continuing_subword_prefix", "##");
+    const Json* longest = set_member(*model, "max_input_chars_per_word");
+    demand(longest == nullptr || (longest->is_integer() && longest->integer() > 0),
+           "max_input_chars_per_word is no number above 0");
+    if (longest != nullptr) out.max_word = longest->integer();
+    add_special(out);
+    const auto [start, end] = around();
+    out.special = {.unknown = id_of(out, word(*model, "unk_token", "[UNK]")),
+                   .pad = find(out, pad_token).value_or(-1),
+                   .start = id_of(out, start),
+                   .end = id_of(out, end),
+                   .mask = id_of(out, mask_token)};
+    return out;
+  }
+
+ private:
+  /// Fails unless `holds`.
+  void demand(bool holds, const std::string& why) const {
+    if (!holds) fail(Fault::data, name_, ": ", why, ".", wordpiece_remedy);
+  }
+  bool flag(const Json& json, const char* key, bool otherwise) const {
+    const Json* found = set_member(json, key);
+    if (found == nullptr) return otherwise;
+    const std::string value = found->dump();
+    demand(value == "true" || value == "false",
+           text(key, " is ", shown(value, 40), ", and must be true or false"));
+    return value == "true";
+  }
+  std::string word(const Json& json, const char* key, const char* otherwise) const {
+    const Json* found = set_member(json, key);
+    if (found == nullptr) return otherwise;
+    demand(found->is_text() && !found->text().empty(), text(key, " is no text"));
+    return found->text();
+  }
+  static std::optional<int32_t> find(const WordPieceLists& lists, const std::string& piece) {
+    const auto found = std::find(lists.pieces.begin(), lists.pieces.end(), piece);
+    if (found == lists.pieces.end()) return std::nullopt;
+    return static_cast<int32_t>(found - lists.pieces.begin());
+  }
+  int32_t id_of(const WordPieceLists& lists, const std::string& piece) const {
+    const auto found = find(lists, piece);
+    demand(found.has_value(), text("its vocabulary lacks ", shown(piece)));
+    return *found;
+  }
+
+  BertNormalizer normalizer() const {
+    const Json* found = set_member(json_, "normalizer");
+    demand(found != nullptr && has_text(*found, "type", "BertNormalizer"),
+           "its normalizer is not BertNormalizer");
+    const bool lower_case = flag(*found, "lowercase", true);
+    return {.clean_text = flag(*found, "clean_text", true),
+            .space_ideographs = flag(*found, "handle_chinese_chars", true),
+            .strip_accents = flag(*found, "strip_accents", lower_case),
+            .lower_case = lower_case};
+  }
+
+  /// Adds the special tokens behind the vocabulary, and lists all of them.
+  void add_special(WordPieceLists& out) const {
+    const Json* added = set_member(json_, "added_tokens");
+    if (added == nullptr) return;
+    demand(added->is_list(), "added_tokens is no list");
+    for (const Json& one : added->list()) {
+      const Json *content = set_member(one, "content"), *id = set_member(one, "id");
+      demand(content != nullptr && content->is_text() && !content->text().empty() && id != nullptr &&
+                 id->is_integer(),
+             "an added token has no content or id");
+      for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
+        demand(!flag(one, key, false),
+               text("the added token ", shown(content->text()), " has ", key, " = true"));
+      if (!find(out, content->text())) out.pieces.push_back(content->text());
+      demand(*find(out, content->text()) == id->integer(),
+             text("the added token ", shown(content->text()), " has the id ", id->integer(), " in place of ",
+                  *find(out, content->text())));
+      out.found_in_texts.push_back(static_cast<int32_t>(id->integer()));
+    }
+  }
+
+  /// The tokens before and behind each text: of a template, or of BertProcessing.
+  std::pair<std::string, std::string> around() const {
+    const Json* found = set_member(json_, "post_processor");
+    const std::string why = "its post_processor does not put one token before a text and one behind it";
+    demand(found != nullptr, why);
+    if (has_text(*found, "type", "BertProcessing"))
+      return {paired(*found, "cls", why), paired(*found, "sep", why)};
+    const Json* parts = set_member(*found, "single");
+    demand(has_text(*found, "type", "TemplateProcessing") && parts != nullptr && parts->is_list() &&
+               parts->list().size() == 3 && set_member(parts->list()[1], "Sequence") != nullptr,
+           why);
+    const auto token = [&](size_t at) {
+      const Json* special = set_member(parts->list()[at], "SpecialToken");
+      demand(special != nullptr, why);
+      return word(*special, "id", "");
+    };
+    return {token(0), token(2)};
+  }
+
+  /// The token of a pair of token and id.
+  std::string paired(const Json& json, const char* key, const std::string& why) const {
+    const Json* pair = set_member(json, key);
+    demand(pair != nullptr && pair->is_list() && pair->list().size() == 2 && pair->list()[0].is_text(), why);
+    return pair->list()[0].text();
+  }
+
+  const Json& json_;
+  const std::string& name_;
+};
+
+/// A tokenizer.json that says the same as vocab.txt and tokenizer_config.json.
+Json json_of_vocabulary(const Path& vocabulary, const Json& settings) {
+  const std::string content = io::read_regular_text(vocabulary, max_wordpiece_bytes);
+  check_text(content, vocabulary.string());
+  Json ids = Json::object();
+  for (const std::string_view line : split_lines(content))
+    ids.append(std::string(line), static_cast<int64_t>(ids.members().size()));
+  const auto token = [&](const char* key, const char* otherwise) {
+    const Json* found = set_member(settings, key);
+    if (found != nullptr && found->is_object()) found = set_member(*found, "content");
+    return found == nullptr ? std::string(otherwise) : found->text();
+  };
+  const auto setting = [&](const char* key, Json otherwise) {
+    const Json* found = set_member(settings, key);
+    return found == nullptr ? otherwise : *found;
+  };
+  const std::string start = token("cls_token", "[CLS]"), end = token("sep_token", "[SEP]"),
+                    unknown = token("unk_token", "[UNK]");
+  Json added = Json::List();
+  for (const std::string& one : {std::string(pad_token), unknown, start, end, std::string(mask_token)}) {
+    if (const Json* id = ids.find(one)) added.push(Json::object({{"id", *id}, {"content", one}}));
+  }
+  return Json::object(
+      {{"added_tokens", std::move(added)},
+       {"normalizer", Json::object({{"type", "BertNormalizer"},
+                                    {"handle_chinese_chars", setting("tokenize_chinese_chars", true)},
+                                    {"strip_accents", setting("strip_accents", Json())},
+                                    {"lowercase", setting("do_lower_case", true)}})},
+       {"pre_tokenizer", Json::object({{"type", "BertPreTokenizer"}})},
+       {"post_processor",
+        Json::object(
+            {{"type", "BertProcessing"}, {"cls", Json::List{start, 0}}, {"sep", Json::List{end, 0}}})},
+       {"model", Json::object({{"type", "WordPiece"}, {"unk_token", unknown}, {"vocab", std::move(ids)}})}});
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> detail::wordpiece_of_json(const Json& json, const std::string& name) {
+  return make_wordpiece(WordPieceJson(json, name).read(), name);
+}
+
+std::unique_ptr<Tokenizer> read_wordpiece(const Path& folder) {
+  const Path json = folder / "tokenizer.json", vocabulary = folder / "vocab.txt",
+             settings = folder / "tokenizer_config.json";
+  const auto parsed = [](const Path& path) {
+    return parse_json(io::read_regular_text(path, max_wordpiece_bytes), path.string());
+  };
+  if (io::exists(json)) return detail::wordpiece_of_json(parsed(json), json.string());
+  if (!io::exists(vocabulary))
+    fail(Fault::file, "wordpiece: ", folder, " has neither tokenizer.json nor vocab.txt.", wordpiece_remedy);
+  return detail::wordpiece_of_json(
+      json_of_vocabulary(vocabulary, io::exists(settings) ? parsed(settings) : Json()), vocabulary.string());
+}
+
+Json wordpiece_json(const Tokenizer& tokenizer) {
+  const WordPieceLists& lists = wordpiece_lists(tokenizer);
+  const auto piece = [&](int32_t id) { return lists.pieces[static_cast<size_t>(id)]; };
+  Json vocabulary = Json::object(), added = Json::List(), special = Json::object();
+  for (int64_t id = 0; id < lists.num_word_pieces; ++id)
+    vocabulary.append(piece(static_cast<int32_t>(id)), id);
+  for (const int32_t id : lists.found_in_texts) {
+    added.push(Json::object({{"id", id},
+                             {"content", piece(id)},
+                             {"single_word", false},
+                             {"lstrip", false},
+                             {"rstrip", false},
+                             {"normalized", false},
+                             {"special", true}}));
+  }
+  const std::string start = piece(lists.special.start), end = piece(lists.special.end);
+  for (const int32_t id : {lists.special.start, lists.special.end})
+    special.set(
+        piece(id),
+        Json::object({{"id", piece(id)}, {"ids", Json::List{id}}, {"tokens", Json::List{piece(id)}}}));
+  const auto token = [](const std::string& id, int type) {
+    return Json::object({{"SpecialToken", Json::object({{"id", id}, {"type_id", type}})}});
+  };
+  const auto sequence = [](const char* id, int type) {
+    return Json::object({{"Sequence", Json::object({{"id", id}, {"type_id", type}})}});
+  };
+  const Json::List one{token(start, 0), sequence("A", 0), token(end, 0)};
+  Json::List two = one;
+  two.push_back(sequence("B", 1));
+  two.push_back(token(end, 1));
+  const BertNormalizer& normalizer = lists.normalizer;
+  return Json::object(
+      {{"version", "1.0"},
+       {"truncation", Json()},
+       {"padding", Json()},
+       {"added_tokens", std::move(added)},
+       {"normalizer", Json::object({{"type", "BertNormalizer"},
+                                    {"clean_text", normalizer.clean_text},
+                                    {"handle_chinese_chars", normalizer.space_ideographs},
+                                    {"strip_accents", normalizer.strip_accents},
+                                    {"lowercase", normalizer.lower_case}})},
+       {"pre_tokenizer", Json::object({{"type", "BertPreTokenizer"}})},
+       {"post_processor", Json::object({{"type", "TemplateProcessing"},
+                                        {"single", one},
+                                        {"pair", std::move(two)},
+                                        {"special_tokens", std::move(special)}})},
+       {"decoder", Json::object({{"type", "WordPiece"}, {"prefix", lists.prefix}, {"cleanup", true}})},
+       {"model", Json::object({{"type", "WordPiece"},
+                               {"unk_token", piece(lists.special.unknown)},
+                               {"continuing_subword_prefix", lists.prefix},
+                               {"max_input_chars_per_word", lists.max_word},
+                               {"vocab", std::move(vocabulary)}})}});
+}
+
+}  // namespace heed
