@@ -277,7 +277,7 @@ def judge_llama2_c_tokenizer(judge):
     room.mkdir()
     lines = [' '.join(f'w{i * j % 97} the moon{i % 7} and {j}seas' for j in range(1, 9)) for i in range(400)]
     (room / 'lines.txt').write_text('\n'.join(lines))
-    sentencepiece.SentencePieceTrainer.train(input=str(room / 'lines.txt'), model_prefix=str(room / 't'), vocab_size=420, model_type='bpe',
+    sentencepiece.SentencePieceTrainer.train(input=str(room / 'lines.txt'), model_prefix=str(room / 't'), vocab_size=360, model_type='bpe',
                                              byte_fallback=True, normalization_rule_name='identity', add_dummy_prefix=True,
                                              remove_extra_whitespaces=False, minloglevel=2)
     words = sentencepiece.SentencePieceProcessor(model_file=str(room / 't.model'))
