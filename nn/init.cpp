@@ -25,13 +25,19 @@ Tensor init_bias(int64_t out, int64_t in, Init init, Rng& rng) {
 
 Tensor normal_parameter(const Shape& shape, double deviation, Rng& rng) {
   const Tensor x(shape);
-  fill_normal(x, 0, deviation, rng);
+  if (SkipInit::is_on())
+    rng.next();
+  else
+    fill_normal(x, 0, deviation, rng);
   return leaf(x);
 }
 
 Tensor uniform_parameter(const Shape& shape, double bound, Rng& rng) {
   const Tensor x(shape);
-  fill_uniform(x, -bound, bound, rng);
+  if (SkipInit::is_on())
+    rng.next();
+  else
+    fill_uniform(x, -bound, bound, rng);
   return leaf(x);
 }
 

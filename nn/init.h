@@ -12,6 +12,21 @@ namespace heed {
 /// PyTorch's layers whose matrices a program has drawn again. The others start biases at zero.
 enum class Init { xavier, normal, fan_in, xavier_fan_in };
 
+/// While it lives, parameters that would be drawn in this thread keep what their memory held before: for
+/// models whose weights are loaded at once, with load() or the like. The states of generators are as if they
+/// were drawn.
+class SkipInit {
+ public:
+  SkipInit() { ++num_live_; }
+  ~SkipInit() { --num_live_; }
+  SkipInit(const SkipInit&) = delete;
+  SkipInit& operator=(const SkipInit&) = delete;
+  static bool is_on() { return num_live_ > 0; }  ///< whether one lives in this thread
+
+ private:
+  static inline thread_local int num_live_ = 0;
+};
+
 /// A parameter [out, in] drawn from `init`; `gain` multiplies its standard deviation.
 Tensor init_weight(int64_t out, int64_t in, Init init, Rng& rng, double gain = 1);
 /// The bias [out] of a layer of `in` inputs: zeros, or drawn where `init` is fan_in or xavier_fan_in.

@@ -246,7 +246,7 @@ std::string save_bytes(Module& module) {
 
 void save(Module& module, const Path& path) { io::write(path, save_bytes(module)); }
 
-void load(Module& module, const Path& path) { load_bytes(module, io::read(path), path.string()); }
+void load(Module& module, const Path& path) { load(module, SafeTensors::open(path)); }
 
 std::string detail::type_and_shape(const TensorEntry& entry) {
   std::string shape;
@@ -259,20 +259,29 @@ bool detail::has_type_and_shape_of(const TensorEntry& entry, const Tensor& x) {
          std::equal(entry.shape.begin(), entry.shape.end(), x.shape().begin(), x.shape().end());
 }
 
-void detail::overwrite(Tensor& x, std::span<const std::byte> bytes) {
-  const Tensor saved(x.shape(), x.dtype(), Device::cpu);
-  std::memcpy(saved.raw(), bytes.data(), bytes.size());
-  launch<kernel::Copy>(x.device(), saved.to(x.device()), x);
+void detail::overwrite(Tensor& x, const SafeTensors& file, const TensorEntry& entry) {
+  const bool is_direct = x.device() == Device::cpu && x.contiguous();
+  const Tensor saved = is_direct ? x.detach() : Tensor(x.shape(), x.dtype(), Device::cpu);
+  file.copy(entry, 0, {static_cast<std::byte*>(saved.raw()), static_cast<size_t>(saved.bytes())});
+  if (!is_direct) launch<kernel::Copy>(x.device(), saved.to(x.device()), x);
   ++x.storage()->version;
 }
 
-void load_bytes(Module& module, const std::string& bytes, const std::string& name) {
+void load_bytes(Module& module, std::string bytes, const std::string& name) {
+  load(module, SafeTensors::parse(std::move(bytes), name));
+}
+
+void load(Module& module, const SafeTensors& file) {
+  check_fits(module, file);  // everything is checked before anything is written
+  for (const TensorEntry& entry : file.entries()) file.check_finite(entry);
+  for (const Named& named : tensors(module)) detail::overwrite(*named.tensor, file, file.at(named.name));
+}
+
+void check_fits(Module& module, const SafeTensors& file) {
   check_names(module);
-  const SafeTensors file = SafeTensors::parse(bytes, name);
-  const std::vector<Named> all = tensors(module);
+  const std::string& name = file.name();
   std::set<std::string> wanted;
-  // Check everything before writing anything.
-  for (const Named& named : all) {
+  for (const Named& named : tensors(module)) {
     wanted.insert(named.name);
     const TensorEntry* found = file.find(named.name);
     const Tensor& x = *named.tensor;
@@ -292,8 +301,6 @@ void load_bytes(Module& module, const std::string& bytes, const std::string& nam
            "). Load it with the configuration it was saved with.");
     }
   }
-  for (const TensorEntry& entry : file.entries()) file.check_finite(entry);
-  for (const Named& named : all) detail::overwrite(*named.tensor, file.bytes(*file.find(named.name)));
 }
 
 void check_names(Module& module) {

@@ -13,6 +13,9 @@
 
 namespace heed {
 
+class SafeTensors;
+struct TensorEntry;
+
 /// Base class of layers and models. Modules can be moved but not copied: a copy would silently share all
 /// weights.
 class Module {
@@ -69,10 +72,14 @@ void save(Module& module, const Path& path);
 /// a missing name, an unknown name or another shape, and (Fault::numeric) on a number that is NaN or
 /// infinite; then it changes nothing. Fails (Fault::file) where the file cannot be read.
 void load(Module& module, const Path& path);
+/// Loads the tensors of such a file, one after the other.
+void load(Module& module, const SafeTensors& file);
+/// Fails as load() does where a name, a type or a shape differs. Reads no number.
+void check_fits(Module& module, const SafeTensors& file);
 /// The bytes of the file that save() writes.
 std::string save_bytes(Module& module);
 /// Loads from the bytes of a file as load() does. `name`: the file's name in error messages.
-void load_bytes(Module& module, const std::string& bytes, const std::string& name = "model.safetensors");
+void load_bytes(Module& module, std::string bytes, const std::string& name = "model.safetensors");
 
 /// Fails when `loss` does not depend on a parameter, or depends on a leaf that no module lists. Both are
 /// mistakes in fields() or forward(). The trainer calls it before its first step.
@@ -90,15 +97,13 @@ void visit_optional_tensors(Module& module, const std::function<void(const std::
 /// Calls f(dotted name, child) for every module inside `module`, outer ones first.
 void visit_modules(Module& module, const std::function<void(const std::string&, Module&)>& f);
 
-struct TensorEntry;
-
 namespace detail {
 /// The type and shape of a saved tensor: "f32 [2, 3]".
 std::string type_and_shape(const TensorEntry& entry);
 /// True when a saved tensor has the type and shape of x.
 bool has_type_and_shape_of(const TensorEntry& entry, const Tensor& x);
-/// Replaces the elements of x, which keeps its storage, by the bytes of a saved tensor.
-void overwrite(Tensor& x, std::span<const std::byte> bytes);
+/// Replaces the elements of x, which keeps its storage, by those of a tensor of its type and shape.
+void overwrite(Tensor& x, const SafeTensors& file, const TensorEntry& entry);
 }  // namespace detail
 
 }  // namespace heed

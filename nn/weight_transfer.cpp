@@ -9,8 +9,7 @@
 
 namespace heed {
 
-WeightTransfer transfer_weights(Module& model, const std::string& bytes, const std::string& name) {
-  const SafeTensors file = SafeTensors::parse(bytes, name);
+WeightTransfer transfer_weights(Module& model, const SafeTensors& file) {
   std::vector<std::string> attention_prefixes;
   visit_modules(model, [&](const std::string& path, Module& child) {
     if (dynamic_cast<Attention*>(&child) != nullptr) attention_prefixes.push_back(path + ".");
@@ -50,14 +49,13 @@ WeightTransfer transfer_weights(Module& model, const std::string& bytes, const s
     for (size_t i = 0; i < std::min(max_listed, conflicts.size()); ++i)
       list += (i > 0 ? "; " : "") + conflicts[i];
     if (conflicts.size() > max_listed) list += text("; and ", conflicts.size() - max_listed, " more");
-    fail(name, ": the weights do not fit this model: ", list,
+    fail(file.name(), ": the weights do not fit this model: ", list,
          ".\nOnly attentions may differ. Keep the sizes ",
          "that the weights were trained with, and take an attention whose projections have their shapes.");
   }
   for (const std::string& copied : transfer.copied) file.check_finite(file.at(copied));
   for (const Named& named : all) {
-    if (const TensorEntry* entry = file.find(named.name))
-      detail::overwrite(*named.tensor, file.bytes(*entry));
+    if (const TensorEntry* entry = file.find(named.name)) detail::overwrite(*named.tensor, file, *entry);
   }
   return transfer;
 }

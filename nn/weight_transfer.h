@@ -15,11 +15,10 @@ struct WeightTransfer {
   std::vector<std::string> unused;       ///< tensors of the file's attentions that the model lacks
 };
 
-/// Copies the tensors of a model.safetensors (`bytes`) into `model` where names, shapes and types agree. A
+/// Copies the tensors of a model.safetensors into `model` where names, shapes and types agree. A
 /// tensor of an attention that only one side has is left as it is. Fails (Fault::usage) where shapes or types
 /// differ, and where a tensor outside of attentions is missing on either side: the error names them. Fails
-/// (Fault::numeric) where a number to copy is NaN or infinite. Nothing is changed then. `name`: the file's
-/// name in the error.
-WeightTransfer transfer_weights(Module& model, const std::string& bytes, const std::string& name);
+/// (Fault::numeric) where a number to copy is NaN or infinite. Nothing is changed then.
+WeightTransfer transfer_weights(Module& model, const SafeTensors& file);
 
 }  // namespace heed

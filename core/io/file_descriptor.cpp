@@ -77,6 +77,19 @@ struct stat status_of(const Descriptor& file) {
   return found;
 }
 
+void read_at(const Descriptor& file, int64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const size_t max_bytes = std::min(out.size(), size_t{1} << 30);
+    const ssize_t count = again([&] { return ::pread(file.number(), out.data(), max_bytes, offset); });
+    if (count < 0) refuse("read", file.path(), errno);
+    if (count == 0)
+      fail(Fault::data, file.path(), " ends at byte ", offset, ", and was longer when it was opened. ",
+           "Another program is writing it: try again when it is done.");
+    offset += count;
+    out = out.subspan(static_cast<size_t>(count));
+  }
+}
+
 bool is_absent(int code) { return code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG; }
 
 bool find_status(const Path& path, struct stat& found) {

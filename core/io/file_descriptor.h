@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "heed/core/error.h"
@@ -47,6 +50,8 @@ class Descriptor {
 
 /// fstat() of an open file; Fault::file where it fails.
 struct stat status_of(const Descriptor& file);
+/// Fills `out` with the bytes of the file from `offset` on. Fault::data where the file ends before.
+void read_at(const Descriptor& file, int64_t offset, std::span<std::byte> out);
 /// Whether this errno says that nothing has the name, which may be too long for anything to have it.
 bool is_absent(int code);
 /// lstat(): false where nothing has that name; Fault::file where the call fails otherwise.

@@ -101,6 +101,13 @@ Path without_links(Path path) {
 
 std::string read(const Path& path, int64_t cap) { return read_open(open_to_read(path), cap); }
 
+void read_pieces(const Path& path, const std::function<void(std::string_view piece)>& f) {
+  const Descriptor file = open_to_read(path);
+  std::string buffer(size_t{1} << 20, '\0');
+  while (const size_t count = read_up_to(file, buffer.data(), buffer.size()))
+    f(std::string_view(buffer).substr(0, count));
+}
+
 std::string read_input(const Path& path, int64_t cap) {
   const Descriptor file(path, O_RDONLY, "open");
   const bool regular = S_ISREG(status_of(file).st_mode);

@@ -26,6 +26,10 @@ inline constexpr int64_t stream_cap = int64_t{256} << 20;
 /// read_input() takes these. `cap` limits the size in bytes (Fault::data beyond it); 0: no limit.
 std::string read(const Path& path, int64_t cap = 0);
 
+/// Reads a regular file from its beginning to its end: calls `f` with one piece of at most 1 MiB after the
+/// other.
+void read_pieces(const Path& path, const std::function<void(std::string_view piece)>& f);
+
 /// Reads a file that a user names, which may be a pipe: --file <(command). A pipe or a device is read to its
 /// end, up to io::stream_cap bytes unless `cap` says otherwise. Files found in a folder, such as those of a
 /// run, are read by read(), so that a pipe in their place cannot block the program.

@@ -92,8 +92,9 @@ uint32_t crc32c(std::string_view bytes, uint32_t previous) {
   return detail::crc32c_table(bytes, previous);
 }
 
-std::string crc32c_hex(std::string_view bytes) {
-  const uint32_t sum = crc32c(bytes);
+std::string crc32c_hex(std::string_view bytes) { return crc32c_text(crc32c(bytes)); }
+
+std::string crc32c_text(uint32_t sum) {
   std::string big_endian;
   for (int shift = 24; shift >= 0; shift -= 8) big_endian += static_cast<char>(sum >> shift & 0xff);
   return hexadecimal(big_endian);

@@ -36,6 +36,8 @@ std::string sha256_hex(std::string_view bytes);
 /// CRC-32C (Castagnoli) of the bytes, continued from `previous`, the checksum of the bytes before them.
 /// 0xE3069283 for "123456789".
 uint32_t crc32c(std::string_view bytes, uint32_t previous = 0);
+/// A checksum of crc32c() as 8 lower-case hexadecimal digits.
+std::string crc32c_text(uint32_t sum);
 /// CRC-32C of the bytes as 8 lower-case hexadecimal digits.
 std::string crc32c_hex(std::string_view bytes);
 

@@ -5,39 +5,33 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <set>
 
+#include "heed/core/io/file_descriptor.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/float_bytes.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/safetensors_rules.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t max_safetensors_header = 100'000'000;
-constexpr size_t max_safetensors_rank = 8;
-constexpr size_t max_name_bytes = 256;
-constexpr std::string_view crc_prefix = "crc32c.";
+constexpr uint64_t max_safetensors_header = 100'000'000;
+constexpr int64_t piece_bytes = 1 << 20;  // bytes that are read at once from the disk
 
-constexpr std::pair<std::string_view, std::string_view> dtypes[] = {
-    {"F32", "f32"}, {"F64", "f64"}, {"BF16", "bf16"}, {"F16", "f16"},
-    {"I32", "i32"}, {"I64", "i64"}, {"U8", "u8"}};
-
-/// Bytes of a number; files of other programs hold f16, too.
-int64_t item_bytes(std::string_view dtype) { return dtype == "f16" ? 2 : array_item_bytes(dtype); }
-
-int64_t length_of(std::string_view bytes) { return static_cast<int64_t>(bytes.size()); }
-
-bool is_valid_name(std::string_view name) {
-  return !name.empty() && name.size() <= max_name_bytes &&
-         std::all_of(name.begin(), name.end(), [](char letter) { return letter >= ' ' && letter <= '~'; });
+/// The bytes of the header, which the first eight bytes of a file say.
+uint64_t header_length(std::string_view file) {
+  uint64_t length = 0;
+  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file[i]);
+  return length;
 }
 
 /// Reads and checks the header of one file. Every error names the file and the byte.
 class HeaderReader {
  public:
-  HeaderReader(std::string_view file, std::string_view name) : file_(file), name_(name) {}
+  /// `beginning`: the file up to the end of its header at least; `size`: bytes of the whole file.
+  HeaderReader(std::string_view beginning, int64_t size, std::string_view name)
+      : beginning_(beginning), size_(size), name_(name) {}
 
   void read(std::vector<TensorEntry>& entries, std::map<std::string, std::string>& metadata) {
     const Json header = parse_header();
@@ -65,18 +59,17 @@ class HeaderReader {
   }
 
   Json parse_header() {
-    if (file_.size() < 8) refuse(0, "it has ", length_of(file_), " bytes, too few for a header");
-    uint64_t length = 0;
-    for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file_[i]);
-    if (length > static_cast<uint64_t>(max_safetensors_header)) {
+    if (size_ < 8) refuse(0, "it has ", size_, " bytes, too few for a header");
+    const uint64_t length = header_length(beginning_);
+    if (length > max_safetensors_header) {
       refuse(0, "it claims a header of ", length, " bytes, more than the ", max_safetensors_header,
              " allowed");
     }
-    if (length > file_.size() - 8) {
-      refuse(0, "it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow");
+    if (length > static_cast<uint64_t>(size_) - 8) {
+      refuse(0, "it claims a header of ", length, " bytes, but only ", size_ - 8, " follow");
     }
     data_begin_ = 8 + static_cast<int64_t>(length);
-    const std::string_view header = file_.substr(8, length);
+    const std::string_view header = beginning_.substr(8, length);
     if (header.empty() || header.front() != '{') refuse(8, "its header does not begin with '{'");
     Json parsed;
     try {
@@ -122,7 +115,7 @@ class HeaderReader {
   /// The entry of a tensor, from its object in the header.
   TensorEntry entry(const std::string& tensor, const Json& value) const {
     const std::string name = shown(tensor);
-    if (!is_valid_name(tensor)) {
+    if (!is_tensor_name(tensor)) {
       refuse(8, "the tensor name '", name, "' is empty, longer than 256 bytes or not printable");
     }
     const Json& dtype = member(value, name, "dtype");
@@ -130,7 +123,7 @@ class HeaderReader {
         .name = tensor, .dtype = {}, .shape = whole_numbers(member(value, name, "shape"), name, "shape")};
     if (value.members().size() != 3) refuse(8, "tensor '", name, "' has members that are not known");
     if (!dtype.is_text()) refuse(8, "the dtype of tensor '", name, "' is not text");
-    for (const auto& [theirs, ours] : dtypes) {
+    for (const auto& [theirs, ours] : safetensors_types) {
       if (dtype.text() == theirs) made.dtype = ours;
     }
     if (made.dtype.empty()) {
@@ -145,14 +138,14 @@ class HeaderReader {
     if (span.size() != 2 || span[0] > span[1]) {
       refuse(8, "the data_offsets of tensor '", name, "' are not a begin and an end");
     }
-    const int64_t data_bytes = length_of(file_) - data_begin_;
+    const int64_t data_bytes = size_ - data_begin_;
     if (span[1] > data_bytes) {
       refuse(data_begin_, "tensor '", name, "' ends at byte ", span[1], " of the data, which has ",
              data_bytes);
     }
     made.offset = data_begin_ + span[0];
     made.size = span[1] - span[0];
-    const int64_t needed = array_bytes(made.shape, item_bytes(made.dtype));
+    const int64_t needed = array_bytes(made.shape, safetensors_item_bytes(made.dtype));
     if (needed < 0) refuse(made.offset, "the extents of tensor '", name, "' multiply out of range");
     if (needed != made.size) {
       refuse(made.offset, "tensor '", name, "' needs ", needed, " bytes by its shape and has ", made.size);
@@ -170,12 +163,13 @@ class HeaderReader {
       }
       at += entry.size;
     }
-    if (at != length_of(file_)) {
-      refuse(at, "its last ", length_of(file_) - at, " bytes belong to no tensor");
+    if (at != size_) {
+      refuse(at, "its last ", size_ - at, " bytes belong to no tensor");
     }
   }
 
-  std::string_view file_;
+  std::string_view beginning_;
+  int64_t size_;
   std::string_view name_;
   int64_t data_begin_ = 0;  // byte behind the header
 };
@@ -184,13 +178,29 @@ class HeaderReader {
 
 SafeTensors SafeTensors::parse(std::string bytes, std::string name) {
   SafeTensors made;
-  HeaderReader(bytes, name).read(made.entries_, made.metadata_);
+  HeaderReader(bytes, static_cast<int64_t>(bytes.size()), name).read(made.entries_, made.metadata_);
   made.file_ = std::move(bytes);
   made.name_ = std::move(name);
   return made;
 }
 
 SafeTensors SafeTensors::read(const Path& path) { return parse(io::read(path), path.string()); }
+
+SafeTensors SafeTensors::open(const Path& path) {
+  const auto file = std::make_shared<const io::Descriptor>(io::open_to_read(path));
+  const auto size = static_cast<uint64_t>(io::status_of(*file).st_size);
+  std::string beginning(std::min(size, uint64_t{8}), '\0');
+  io::read_at(*file, 0, std::as_writable_bytes(std::span(beginning)));
+  if (beginning.size() == 8) {
+    beginning.resize(8 + std::min({header_length(beginning), max_safetensors_header, size - 8}));
+    io::read_at(*file, 0, std::as_writable_bytes(std::span(beginning)));
+  }
+  SafeTensors made;
+  made.name_ = path.string();
+  HeaderReader(beginning, static_cast<int64_t>(size), made.name_).read(made.entries_, made.metadata_);
+  made.open_ = file;
+  return made;
+}
 
 const TensorEntry* SafeTensors::find(std::string_view tensor) const {
   for (const TensorEntry& entry : entries_) {
@@ -206,14 +216,34 @@ const TensorEntry& SafeTensors::at(std::string_view tensor) const {
 }
 
 std::span<const std::byte> SafeTensors::bytes(const TensorEntry& entry) const {
+  if (open_) fail(Fault::internal, name_, ": bytes() of a file that is not in memory");
   return std::as_bytes(std::span(file_))
       .subspan(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
 }
 
+void SafeTensors::copy(const TensorEntry& entry, int64_t first, std::span<std::byte> out) const {
+  if (open_) return io::read_at(*open_, entry.offset + first, out);
+  const auto held = bytes(entry).subspan(static_cast<size_t>(first), out.size());
+  std::copy(held.begin(), held.end(), out.begin());
+}
+
+template <class F>
+void SafeTensors::for_each_piece(const TensorEntry& entry, const F& f) const {
+  if (!open_) return f(0, bytes(entry));
+  std::vector<std::byte> piece;
+  for (int64_t first = 0; first < entry.size; first += piece_bytes) {
+    piece.resize(static_cast<size_t>(std::min(piece_bytes, entry.size - first)));
+    copy(entry, first, piece);
+    f(first, std::span<const std::byte>(piece));
+  }
+}
+
 Array SafeTensors::array(std::string_view tensor) const {
   const TensorEntry& entry = at(tensor);
-  const auto held = bytes(entry);
-  return {.dtype = entry.dtype, .shape = entry.shape, .bytes = {held.begin(), held.end()}};
+  Array out{.dtype = entry.dtype, .shape = entry.shape, .bytes = {}};
+  out.bytes.resize(static_cast<size_t>(entry.size));
+  copy(entry, 0, out.bytes);
+  return out;
 }
 
 namespace {
@@ -232,14 +262,18 @@ int64_t first_non_finite(std::span<const std::byte> numbers, Bits exponent) {
 }  // namespace
 
 void SafeTensors::check_finite(const TensorEntry& entry) const {
-  const auto numbers = bytes(entry);
+  const int64_t item = safetensors_item_bytes(entry.dtype);
   int64_t at = -1;
-  if (entry.dtype == "f32") at = first_non_finite<uint32_t>(numbers, 0x7f800000);
-  if (entry.dtype == "f64") at = first_non_finite<uint64_t>(numbers, 0x7ff0000000000000);
-  if (entry.dtype == "bf16") at = first_non_finite<uint16_t>(numbers, 0x7f80);
-  if (entry.dtype == "f16") at = first_non_finite<uint16_t>(numbers, 0x7c00);
+  for_each_piece(entry, [&](int64_t first, std::span<const std::byte> numbers) {
+    if (at >= 0) return;
+    if (entry.dtype == "f32") at = first_non_finite<uint32_t>(numbers, 0x7f800000);
+    if (entry.dtype == "f64") at = first_non_finite<uint64_t>(numbers, 0x7ff0000000000000);
+    if (entry.dtype == "bf16") at = first_non_finite<uint16_t>(numbers, 0x7f80);
+    if (entry.dtype == "f16") at = first_non_finite<uint16_t>(numbers, 0x7c00);
+    if (at >= 0) at += first / item;
+  });
   if (at < 0) return;
-  const int64_t byte = entry.offset + at * item_bytes(entry.dtype);
+  const int64_t byte = entry.offset + at * item;
   std::string index;
   for (auto extent = entry.shape.rbegin(); extent != entry.shape.rend(); ++extent) {
     index = text(at % *extent, index.empty() ? "" : ", ", index);
@@ -252,91 +286,30 @@ void SafeTensors::check_finite(const TensorEntry& entry) const {
 }
 
 std::vector<float> SafeTensors::floats(const TensorEntry& entry) const {
-  const auto held = bytes(entry);
   if (float_bytes(entry.dtype) == 0)
     fail(Fault::data, name_, ": ", entry.name, " is ", entry.dtype,
          ". Weights can be f32, bf16 or f16: save the model in one of these.");
-  return floats_of(held, entry.dtype);
+  if (!open_) return floats_of(bytes(entry), entry.dtype);
+  std::vector<float> out;
+  out.reserve(static_cast<size_t>(entry.size / float_bytes(entry.dtype)));
+  for_each_piece(entry, [&](int64_t, std::span<const std::byte> numbers) {
+    const std::vector<float> more = floats_of(numbers, entry.dtype);
+    out.insert(out.end(), more.begin(), more.end());
+  });
+  return out;
 }
 
 const TensorEntry* SafeTensors::damaged() const {
   for (const TensorEntry& entry : entries_) {
     const auto kept = metadata_.find(text(crc_prefix, entry.name));
     if (kept == metadata_.end()) continue;
-    const std::string_view held =
-        std::string_view(file_).substr(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
-    if (crc32c_hex(held) != kept->second) return &entry;
+    uint32_t sum = 0;
+    for_each_piece(entry, [&](int64_t, std::span<const std::byte> bytes) {
+      sum = crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, sum);
+    });
+    if (crc32c_text(sum) != kept->second) return &entry;
   }
   return nullptr;
-}
-
-std::string encode_safetensors(std::span<const TensorBytes> tensors,
-                               const std::map<std::string, std::string>& metadata) {
-  struct Item {
-    const TensorBytes* tensor;
-    std::string_view dtype;
-    int64_t width;
-  };
-  if (static_cast<int64_t>(tensors.size()) > max_tensors)
-    fail("safetensors: more than ", max_tensors, " tensors");
-  std::vector<Item> items;
-  std::set<std::string_view> names;
-  for (const TensorBytes& tensor : tensors) {
-    Item item{.tensor = &tensor, .dtype = {}, .width = 0};
-    for (const auto& [theirs, ours] : dtypes) {
-      if (tensor.dtype == theirs || tensor.dtype == ours) item.dtype = theirs, item.width = item_bytes(ours);
-    }
-    if (item.width == 0)
-      fail("safetensors: tensor '", tensor.name, "' has the unknown dtype '", tensor.dtype, "'");
-    if (!is_valid_name(tensor.name) || tensor.name == "__metadata__") {
-      fail("safetensors: '", shown(tensor.name), "' cannot name a tensor");
-    }
-    if (!names.insert(tensor.name).second) fail("safetensors: two tensors are named '", tensor.name, "'");
-    const auto size = static_cast<int64_t>(tensor.bytes.size());
-    if (tensor.shape.size() > max_safetensors_rank || array_bytes(tensor.shape, item.width) != size) {
-      fail("safetensors: the ", size, " bytes of tensor '", tensor.name, "' do not fit its shape");
-    }
-    items.push_back(item);
-  }
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return a.width != b.width ? a.width > b.width : a.tensor->name < b.tensor->name;
-  });
-
-  const auto as_text = [](std::span<const std::byte> bytes) {
-    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
-  std::map<std::string, std::string> all_metadata = metadata;
-  for (const Item& item : items) {
-    all_metadata[text(crc_prefix, item.tensor->name)] = crc32c_hex(as_text(item.tensor->bytes));
-  }
-  Json header = Json::object();
-  if (!all_metadata.empty()) {
-    Json lines = Json::object();
-    for (const auto& [key, line] : all_metadata) lines.append(key, Json(line));
-    header.append("__metadata__", std::move(lines));
-  }
-  int64_t at = 0;
-  for (const Item& item : items) {
-    Json::List shape(item.tensor->shape.begin(), item.tensor->shape.end());
-    const int64_t end = at + static_cast<int64_t>(item.tensor->bytes.size());
-    header.append(item.tensor->name, Json::object({{"dtype", Json(item.dtype)},
-                                                   {"shape", Json(std::move(shape))},
-                                                   {"data_offsets", Json(Json::List{at, end})}}));
-    at = end;
-  }
-  std::string header_text = header.dump();
-  header_text.append((8 - header_text.size() % 8) % 8, ' ');  // the numbers begin at a multiple of 8
-  std::string out;
-  out.reserve(8 + header_text.size() + static_cast<size_t>(at));
-  for (size_t shift = 0; shift < 64; shift += 8) out += static_cast<char>(header_text.size() >> shift & 0xff);
-  out += header_text;
-  for (const Item& item : items) out += as_text(item.tensor->bytes);
-  return out;
-}
-
-void write_safetensors(const Path& path, std::span<const TensorBytes> tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  io::write(path, encode_safetensors(tensors, metadata));
 }
 
 }  // namespace heed

@@ -69,6 +69,11 @@ struct BytePairLists {
 /// The lists of a `byte_pair` tokenizer; Fault::usage for other kinds.
 BytePairLists byte_pair_lists(const Tokenizer& tokenizer);
 
+/// The ids of a text in which special tokens stand for themselves, such as <|im_start|> in a chat; of several
+/// at one place the longest. Texts of foreign origin should be encoded by encode(), which makes no special
+/// token. Fault::usage for tokenizers of other kinds than `byte_pair`.
+std::vector<int32_t> encode_with_special(const Tokenizer& tokenizer, std::string_view text);
+
 /// The contents of a tokenizer's two files.
 struct BytePairFiles {
   std::string vocabulary;  ///< contents of vocab.json

@@ -49,6 +49,12 @@ std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view t
   return ids;
 }
 
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids = encode_lines(tokenizer, text);
+  if (tokenizer.document_start() >= 0) ids.insert(ids.begin(), tokenizer.document_start());
+  return ids;
+}
+
 std::string decode_lines(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   if (!line_by_line(tokenizer)) return tokenizer.decode(ids);
   std::string out;

@@ -15,6 +15,9 @@ namespace heed {
 /// with its `end` token for each line's end.
 std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view text);
 
+/// encode_lines() of a text at the beginning of a language model's input, after Tokenizer::document_start().
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text);
+
 /// The inverse of encode_lines().
 std::string decode_lines(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 

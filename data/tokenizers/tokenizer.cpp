@@ -11,6 +11,7 @@
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/id_tokenizer.h"
+#include "heed/data/tokenizers/llama2_c.h"
 #include "heed/data/tokenizers/marian.h"
 #include "heed/data/tokenizers/saved_vocabulary.h"
 #include "heed/data/tokenizers/sentencepiece.h"
@@ -257,10 +258,11 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_vie
   if (kind == "sentencepiece") return detail::load_sentencepiece(bytes, name);
   if (kind == "byte_pair") return detail::load_byte_pair(bytes, name);
   if (kind == "ids") return detail::load_id_tokenizer(bytes, name);
+  if (kind == "llama2_c") return detail::load_llama2_c(bytes, name);
   if (kind == "marian") return detail::load_marian(bytes, name);
   if (kind == "wordpiece") return detail::load_wordpiece(bytes, name);
   fail(Fault::data, name, ": tokenizers of the kind '", shown(kind),
-       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids, marian, wordpiece.");
+       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids, llama2_c, marian, wordpiece.");
 }
 
 }  // namespace heed

@@ -18,13 +18,16 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair`, `ids`,
-  /// `marian` or `wordpiece`.
+  /// `llama2_c`, `marian` or `wordpiece`.
   virtual std::string kind() const = 0;
   /// Number of ids: they are 0 to size() - 1.
   virtual int64_t size() const = 0;
   /// The ids of a text, without start and end. Fault::usage when something has no id and the tokenizer has no
   /// `unknown`.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  /// The token with which the input of a language model begins, where models with this tokenizer were trained
+  /// so; -1: none.
+  virtual int32_t document_start() const { return -1; }
   /// The text of ids; pad, start and end give nothing. Fault::usage for an id that does not exist.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// The token of one id, for display, such as in an attention map.

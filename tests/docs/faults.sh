@@ -31,5 +31,11 @@ printf '<!-- from main.cpp -->\n```cpp\n  return 0;\n}\n```\n' | expect 0 '1 exa
 printf '<!-- from main.cpp -->\n```cpp\n  return 1;\n}\n```\n' | expect 1 'no part of main.cpp'
 printf '```cpp\nint x;\n```\n' | expect 1 'no <!-- from FILE -->'
 printf '<!-- built by main.cpp -->\n```cpp\nint x;\n```\n' | expect 1 'does not build the block'
+printf '```sh\n./heed right\n```\n<!-- run with a.gguf b.txt -->\n```sh\n./heed wrong\n```\n' | expect 0 '1 examples run, 1 skipped'
+mkdir "$tree/files" && touch "$tree/files/a.gguf"
+export HEED_PAGE_FILES="$tree/files"
+printf '```sh\n./heed right\n```\n<!-- run with a.gguf b.txt -->\n```sh\n./heed wrong\n```\n' | expect 0 '1 examples run, 1 skipped'
+printf '<!-- run with a.gguf -->\n```sh\n./heed right\ntest -e a.gguf\n```\n' | expect 0 '1 examples run, 0 skipped'
+printf '<!-- run with a.gguf -->\n```sh\n./heed wrong\n```\n' | expect 1 'the example fails'
 printf 'words\n' | expect 1 'there is no example'
 exit $bad

@@ -2,7 +2,8 @@
 # Runs every example of docs/tutorials and docs/how-to: run_pages.sh ROOT PROGRAM [PAGE ...]. 1 for a fault, which names page and line.
 #   ```sh, ```console   its commands run, each page in a scratch folder of its own; of a console block, the lines after "$ "
 #   ```cpp, ```cmake    are a part of the file that <!-- from FILE --> above the block names, or are built: <!-- built by FILE -->
-# <!-- not run: REASON --> above a block skips it. ./heed is a wrapper that shortens what the page starts: see heed_wrapper.sh.
+# <!-- not run: REASON --> above a block skips it. <!-- run with FILE ... --> runs it where the folder HEED_PAGE_FILES has these
+# files, which then lie in the scratch folder. ./heed is a wrapper that shortens what the page starts: see heed_wrapper.sh.
 set -eu
 root=$(cd "$1" && pwd)
 HEED_PROGRAM=$(readlink -f -- "$2")
@@ -53,6 +54,10 @@ part_of() { # BLOCK FILE: are the lines of the block a part of the file?
     }' "$1" "$2"
 }
 
+has_files() { # NOTE FOLDER: does the folder have the files that <!-- run with FILE ... --> names?
+  for name in $(echo "$1" | sed 's/^<!-- run with \(.*\) -->$/\1/'); do [ -e "$2/$name" ] || return 1; done
+}
+
 fault() { echo "$*" && bad=1; }
 
 page() { # PAGE, relative to ROOT
@@ -60,6 +65,7 @@ page() { # PAGE, relative to ROOT
   blocks "$root/$1" "$folder/blocks"
   cp "$here/heed_wrapper.sh" "$folder/work/heed"
   (cd "$folder/work" && own_files)
+  [ -z "${HEED_PAGE_FILES-}" ] || for file in "$HEED_PAGE_FILES"/*; do ln -s "$file" "$folder/work/"; done
   number=0
   while [ $number -lt "$(cat "$folder/blocks/count")" ]; do
     number=$((number + 1))
@@ -67,9 +73,15 @@ page() { # PAGE, relative to ROOT
     block=$(ls "$folder/blocks/$number".* | grep -vE '\.(line|note)$')
     case $block in
       *.sh | *.console)
-        case $note in '<!-- not run: '?*) skipped=$((skipped + 1)) && continue ;; esac
+        seconds=120
+        case $note in
+          '<!-- not run: '?*) skipped=$((skipped + 1)) && continue ;;
+          '<!-- run with '?*) # models of real size
+            seconds=900
+            has_files "$note" "$folder/work" || { skipped=$((skipped + 1)) && continue; } ;;
+        esac
         run=$((run + 1))
-        (cd "$folder/work" && PS4='$ ' timeout 120 sh -eux "$block" </dev/null >"$block.out" 2>&1) ||
+        (cd "$folder/work" && PS4='$ ' timeout $seconds sh -eux "$block" </dev/null >"$block.out" 2>&1) ||
           fault "$1:$line: the example fails: $(tail -n 12 "$block.out")"
         ;;
       *.cpp | *.cmake)

@@ -75,7 +75,7 @@ Outcome outcome_of(std::string_view name, std::string_view input, const std::fun
   } else if (found.seconds > bounds.seconds * patience) {
     found.broken = text(found.seconds, " seconds for ", size, " bytes");
   } else if (!found.accepted) {
-    found.broken = fault_of_refusal(name, found.message);
+    found.broken = fault_of_refusal(name, found.message, bounds.parts);
   }
   return found;
 }

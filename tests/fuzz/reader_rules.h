@@ -17,6 +17,7 @@ struct Bounds {
   int64_t per_byte = 0;              ///< and so many more per byte of the input
   double seconds = 1;                ///< CPU time; three times as much with a sanitizer
   bool usage = false;                ///< the reader may throw a usage error too: it reads a configuration
+  bool parts = false;                ///< errors name tensors or settings as places, not bytes or lines alone
   bool numeric = false;              ///< and Fault::numeric: it reads weights, which may be NaN
 };
 

@@ -34,7 +34,7 @@ bool has_place(std::string_view text) {
 
 }  // namespace
 
-std::string fault_of_refusal(std::string_view name, std::string_view message) {
+std::string fault_of_refusal(std::string_view name, std::string_view message, bool has_parts) {
   if (message.size() > 4000) return "the refusal is longer than 4,000 bytes";
   for (size_t at = 0; at < message.size();) {
     const size_t length = sequence(message.substr(at));
@@ -49,7 +49,7 @@ std::string fault_of_refusal(std::string_view name, std::string_view message) {
   if (at == std::string_view::npos) return text("the refusal does not name the file ", name);
   std::string rest(message);
   rest.erase(at, name.size());
-  if (!has_place(rest)) return "the refusal names no place in the file";
+  if (!has_parts && !has_place(rest)) return "the refusal names no place in the file";
   return {};
 }
 

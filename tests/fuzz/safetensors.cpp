@@ -21,6 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   law::demand(covered <= static_cast<int64_t>(size), "tensors do not overlap");
   (void)file.damaged();
+  const SafeTensors opened = SafeTensors::open(law::planted(input, ".safetensors"));
+  law::demand(opened.entries().size() == file.entries().size(), "the file on the disk has the same tensors");
+  for (const TensorEntry& entry : opened.entries())
+    law::demand(opened.array(entry.name).bytes == file.array(entry.name).bytes, "and the same numbers");
   const SafeTensors again = SafeTensors::parse(encode_safetensors(tensors, file.metadata()), "again");
   law::demand(again.entries().size() == file.entries().size(), "writing keeps every tensor");
   law::demand(again.damaged() == nullptr, "what was just written is not damaged");

@@ -1,45 +1,21 @@
 // A checkpoint of another program: a small GPT-2-like model that sorts letters, with all intermediate results
 // for three sequences.
-#include <array>
 #include <cmath>
 
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
+#include "heed/core/io/base64.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
-#include "heed/core/kernels/elementwise/copy.h"
-#include "heed/core/launch.h"
 #include "heed/nn/transformer.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/real_data.h"
 #include "heed/train/run/gpt2_huggingface.h"
+#include "heed/train/run/mingpt_file.h"
 
 using namespace heed;
 
 namespace {
-
-std::string from_base64(std::string_view letters) {
-  std::array<int, 256> value{};
-  value.fill(-1);
-  int next = 0;
-  for (const char letter :
-       std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
-    value[static_cast<unsigned char>(letter)] = next++;
-  std::string out;
-  uint32_t bits = 0;
-  int held = 0;
-  for (const char letter : letters) {
-    if (letter == '=') break;
-    const int six = value[static_cast<unsigned char>(letter)];
-    if (six < 0) fail(Fault::data, "base64: '", std::string(1, letter), "' is none of its letters.");
-    bits = bits << 6 | static_cast<uint32_t>(six);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>(bits >> held & 0xffU);
-  }
-  return out;
-}
 
 /// A JSON object of tensors {shape, data: base64 of little-endian f32}.
 class Tensors {
@@ -50,7 +26,7 @@ class Tensors {
     const Json& entry = json_.at(name);
     Shape shape;
     for (const Json& extent : entry.at("shape").list()) shape.push_back(extent.integer());
-    const std::string bytes = from_base64(entry.at("data").text());
+    const std::string bytes = from_base64(entry.at("data").text()).value();
     REQUIRE(static_cast<int64_t>(bytes.size()) == shape.size() * 4);
     return Tensor::of<float>({reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4}, shape);
   }
@@ -67,16 +43,6 @@ class Tensors {
   Json json_;
 };
 
-void put(const Tensor& parameter, const Tensor& numbers) {
-  REQUIRE(parameter.shape() == numbers.shape());
-  launch<kernel::Copy>(Device::cpu, numbers, parameter.detach());
-}
-
-void put(const Linear& layer, const Tensor& weight, const Tensor& bias) {
-  put(layer.weight, weight);
-  if (layer.bias) put(layer.bias, bias);
-}
-
 TransformerConfig sorter_config(const Tensors& file) {
   return {.d_model = file.number("n_embd"),
           .heads = file.number("n_head"),
@@ -92,37 +58,12 @@ TransformerConfig sorter_config(const Tensors& file) {
           .output_bias = false};
 }
 
-DecoderOnly sorter(const Tensors& file) {
-  const TransformerConfig config = sorter_config(file);
+/// The model as `heed import` reads it.
+DecoderOnly sorter(const Path& path) {
+  const ImportedModel read = read_mingpt(io::read(path), path.string());
   Rng rng(1);
-  DecoderOnly model(config, file.number("vocab_size"), attention_factory("softmax"), rng);
-  put(model.embedder.tokens.weight, file["transformer.wte.weight"]);
-  visit_tensors(model, [&](const std::string& name, Tensor& tensor) {
-    if (name == "embedder.position.table") put(tensor, file["transformer.wpe.weight"]);
-  });
-  const int64_t width = config.d_model;
-  for (size_t i = 0; i < model.decoder.blocks.size(); ++i) {
-    const std::string from = text("transformer.h.", i, ".");
-    const auto tensor = [&](const char* name) { return file[from + name]; };
-    Block& block = *model.decoder.blocks[i];
-    auto& heads = dynamic_cast<MultiHeadAttention&>(*block.attention);
-    int64_t row = 0;
-    for (const Linear* part : {&heads.query, &heads.key, &heads.value}) {
-      put(*part, view::slice(tensor("attn.c_attn.weight"), 0, row, row + width),
-          view::slice(tensor("attn.c_attn.bias"), 0, row, row + width));
-      row += width;
-    }
-    put(heads.output, tensor("attn.c_proj.weight"), tensor("attn.c_proj.bias"));
-    put(block.attention_norm.gain, tensor("ln_1.weight"));
-    put(block.attention_norm.bias, tensor("ln_1.bias"));
-    put(block.forward_norm->gain, tensor("ln_2.weight"));
-    put(block.forward_norm->bias, tensor("ln_2.bias"));
-    put(block.feed_forward->up, tensor("mlp.c_fc.weight"), tensor("mlp.c_fc.bias"));
-    put(block.feed_forward->down, tensor("mlp.c_proj.weight"), tensor("mlp.c_proj.bias"));
-  }
-  put(model.decoder.norm->gain, file["transformer.ln_f.weight"]);
-  put(model.decoder.norm->bias, file["transformer.ln_f.bias"]);
-  put(*model.output, file["lm_head.weight"], {});
+  DecoderOnly model(sorter_config(Tensors(path)), read.vocabulary, attention_factory("softmax"), rng);
+  load_bytes(model, read.weights);
   return model;
 }
 
@@ -145,7 +86,7 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
   const Path seen = real_data("gpt2/gpt-nano-sort-t0-partials.json");
   if (weights.empty() || seen.empty()) return;
   const NoGrad no_grad;
-  DecoderOnly model = sorter(Tensors(weights));
+  DecoderOnly model = sorter(weights);
   const Tensors partials(seen);
   const auto check = [&](const char* name, const Tensor& found) {
     INFO(name);

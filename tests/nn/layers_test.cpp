@@ -28,6 +28,21 @@ struct Moments {
 
 }  // namespace
 
+TEST_CASE("layers: parameters that are not drawn leave a generator as if they were") {
+  Rng drawn(1), skipped(1);
+  const Linear first(3, 4, drawn, {.init = Init::fan_in});
+  {
+    const SkipInit skips;
+    CHECK(SkipInit::is_on());
+    const Linear second(3, 4, skipped, {.init = Init::fan_in});
+    CHECK(second.weight.shape() == Shape{4, 3});
+  }
+  CHECK_FALSE(SkipInit::is_on());
+  CHECK(skipped.draws() == drawn.draws());
+  CHECK(init_weight(4, 4, Init::normal, skipped).to_host() ==
+        init_weight(4, 4, Init::normal, drawn).to_host());
+}
+
 TEST_CASE("init: xavier is uniform within sqrt(6 / (in + out))") {
   Rng rng(4);
   const double bound = std::sqrt(6.0 / 500);

@@ -1,5 +1,6 @@
 // Tests nn/weight_transfer.h: weights for a model whose attention is another.
 #include "heed/nn/weight_transfer.h"
+#include "heed/core/io/safetensors.h"
 
 #include "heed/tests/catch.h"
 #include "heed/tests/nn/plain_attention.h"
@@ -52,7 +53,7 @@ TEST_CASE("weight transfer: shared tensors are copied, those of one attention al
   Plain from(8, 1);
   Table to(8, 2);
   const std::vector<float> own = numbers(to, "attention.table");
-  const WeightTransfer done = transfer_weights(to, save_bytes(from), "file");
+  const WeightTransfer done = transfer_weights(to, SafeTensors::parse(save_bytes(from), "file"));
   CHECK(done.initialised == std::vector<std::string>{"attention.table"});
   CHECK(done.unused.empty());
   CHECK(done.copied.size() == tensors(from).size());
@@ -60,7 +61,7 @@ TEST_CASE("weight transfer: shared tensors are copied, those of one attention al
   for (const Named& named : tensors(from)) CHECK(numbers(to, named.name) == named.tensor->to_host());
 
   Plain back(8, 3);
-  const WeightTransfer returned = transfer_weights(back, save_bytes(to), "file");
+  const WeightTransfer returned = transfer_weights(back, SafeTensors::parse(save_bytes(to), "file"));
   CHECK(returned.initialised.empty());
   CHECK(returned.unused == std::vector<std::string>{"attention.table"});
   CHECK(save_bytes(back) == save_bytes(from));
@@ -69,7 +70,7 @@ TEST_CASE("weight transfer: shared tensors are copied, those of one attention al
 TEST_CASE("weight transfer: other shapes are refused by name, and nothing is changed") {
   Plain from(8, 1), to(6, 2);
   const std::string before = save_bytes(to);
-  CHECK_THROWS_WITH(transfer_weights(to, save_bytes(from), "file"),
+  CHECK_THROWS_WITH(transfer_weights(to, SafeTensors::parse(save_bytes(from), "file")),
                     containing("attention.query.weight is f32 [8, 8] there and f32 [6, 6] here") &&
                         containing("last.weight"));
   CHECK(save_bytes(to) == before);
@@ -79,6 +80,6 @@ TEST_CASE("weight transfer: only attentions may lack a tensor") {
   Linear alone(8, 4, *std::make_unique<Rng>(uint64_t{1}));
   Plain to(8, 2);
   CHECK_THROWS_WITH(
-      transfer_weights(to, save_bytes(alone), "file"),
+      transfer_weights(to, SafeTensors::parse(save_bytes(alone), "file")),
       containing("last.weight [4, 8] is missing there") && containing("weight f32 [4, 8] is missing here"));
 }

@@ -92,7 +92,7 @@ def marian(folder, lines, kind):
     model.final_logits_bias.normal_(0, 1)
     model.final_logits_bias[0, 0] += 2  # the end
     model.generation_config = GenerationConfig(pad_token_id=pad, eos_token_id=0, decoder_start_token_id=pad, bad_words_ids=[[pad]], max_length=64,
-                                               num_beams=4, length_penalty=penalty)
+                                               num_beams=4, length_penalty=penalty, renormalize_logits=kind == 'relu')
     model.save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return model, tokenizer
@@ -129,6 +129,26 @@ class Judge:
         said = self.heed('generate', f'runs/{kind}', '--prompt', PROMPT, '--max-new-tokens', '40', '--temperature', '0')
         same = len(wanted.strip()) > 20 and wanted.strip() in said
         self.check(f'in, {kind}, {len(after)} greedy tokens', same, 'the same' if same else f'{said!r} here, {wanted!r} there')
+
+    def in_parts(self, kind):
+        """The same model in several files is the same weights, and special tokens of a prompt have their ids."""
+        model, tokenizer = AutoModelForCausalLM.from_pretrained(self.room / kind), AutoTokenizer.from_pretrained(self.room / kind)
+        parts = self.room / f'{kind}-parts'
+        model.save_pretrained(parts, max_shard_size='60KB')
+        tokenizer.save_pretrained(parts)
+        count = len(list(parts.glob('*.safetensors')))
+        self.heed('import', f'{kind}-parts', '--name', f'{kind}-parts')
+        one, other = (safetensors.torch.load_file(self.room / 'runs' / run / 'ckpt/step_000000/model.safetensors') for run in (kind, f'{kind}-parts'))
+        same = count > 2 and one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+        self.check(f'in, {kind}, {count} files', same, f'{len(one)} tensors, the same' if same else 'other tensors')
+        prompt = f'{tokenizer.eos_token}The moon{tokenizer.eos_token}{tokenizer.eos_token}and'
+        ids = tokenizer(prompt, return_tensors='pt').input_ids
+        after = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False, pad_token_id=0)[0][ids.shape[1]:].tolist()
+        special = [i for i, token in enumerate(after) if token in tokenizer.all_special_ids]
+        wanted = prompt + tokenizer.decode(after[:special[0] if special else None])
+        said = self.heed('generate', f'runs/{kind}', '--parse-special', '--prompt', prompt, '--max-new-tokens', '20', '--temperature', '0')
+        same = said.rstrip('\n') == wanted.rstrip('\n') and (ids == tokenizer.eos_token_id).sum() == 3
+        self.check(f'in, {kind}, a prompt of {ids.shape[1]} tokens with special ones', same, 'the same text' if same else f'{said!r} here, {wanted!r} there')
 
     def goes_out(self, shape):
         self.heed('train', 'lm', '--data', self.text, '--tokenizer', 'byte_pair', '--vocabulary', '600', '--d-model', '48', '--heads', '4',
@@ -196,6 +216,7 @@ def main():
         judge = Judge(args.heed, args.text, pathlib.Path(room))
         for is_tied in (True, False):
             judge.goes_in(is_tied)
+            judge.in_parts('tied' if is_tied else 'untied')
         for shape in SHAPES:
             judge.goes_out(shape)
         lines = open(args.text, encoding='utf-8').read().split('\n')

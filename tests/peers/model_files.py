@@ -1,11 +1,13 @@
-# Checkpoints of llm.c, llama2.c and nanoGPT in and out. In: models with random weights and odd sizes, computed here in f64 and
+# Checkpoints of llm.c, llama2.c, nanoGPT and minGPT in and out. In: models with random weights and odd sizes, computed here in f64 and
 # written here in each format, through `heed import`: the logits are the same. Out: `heed export` of these runs is read by NumPy
 # and by torch.load(weights_only=True), and every tensor has the bits that went in.
 #   model_files.py HEED [--nanogpt FOLDER] [--llm-c FOLDER] [--llama2-c FOLDER]
 # HEED: the program in its build folder, beside libheed.a, against which model_logits.cpp is compiled. FOLDER: a checkout of
 # karpathy/nanoGPT, llm.c or llama2.c, whose own code then writes or reads such a file, too. 77: a package is missing.
 import argparse
+import base64
 import importlib.util
+import json
 import math
 import os
 import pathlib
@@ -263,6 +265,55 @@ def judge_llama2_c(judge, checkout):
         judge.goes_in(f'llama2.c-own-{version}', None, ids, wanted)
 
 
+def judge_llama2_c_tokenizer(judge):
+    """A sentencepiece model with bytes for unknown characters, in the form of llama2.c: generate goes on as the model does on the ids
+    that sentencepiece gives the prompt."""
+    try:
+        import sentencepiece
+    except ImportError as error:
+        print(f'llama2.c, tokenizer.bin: skipped: {error}')
+        return
+    room = judge.room / 'with-tokenizer'
+    room.mkdir()
+    lines = [' '.join(f'w{i * j % 97} the moon{i % 7} and {j}seas' for j in range(1, 9)) for i in range(400)]
+    (room / 'lines.txt').write_text('\n'.join(lines))
+    sentencepiece.SentencePieceTrainer.train(input=str(room / 'lines.txt'), model_prefix=str(room / 't'), vocab_size=360, model_type='bpe',
+                                             byte_fallback=True, normalization_rule_name='identity', add_dummy_prefix=True,
+                                             remove_extra_whitespaces=False, minloglevel=2)
+    words = sentencepiece.SentencePieceProcessor(model_file=str(room / 't.model'))
+    pieces = [words.id_to_piece(i) for i in range(words.vocab_size())]
+    pieces[1], pieces[2] = '\n<s>\n', '\n</s>\n'
+    raw_pieces = [piece.replace('\u2581', ' ').encode() for piece in pieces]
+    (room / 'tokenizer.bin').write_bytes(struct.pack('<i', max(map(len, raw_pieces))) + b''.join(
+        struct.pack('<fi', words.get_score(i), len(piece)) + piece for i, piece in enumerate(raw_pieces)))
+    weights = llama_weights(2, 24, 32, 4, 2, len(pieces), True)
+    (room / 'm.bin').write_bytes(llama2_c_bytes(weights, 4, 2, 96, 1))
+    judge.run(judge.program, 'import', 'with-tokenizer/m.bin', '--name', 'with-tokenizer')
+    same = 0
+    texts = ['w12 the moon3 and 4seas', 'Seas \u00e9\u4e2d  of w7w7', 'x', ' the  moon6', 'and\nthe']
+    for line in texts:
+        prompt = words.encode(line, add_bos=True)
+        wanted = list(prompt)
+        while len(wanted) < len(prompt) + 8 and wanted[-1] != 2:
+            wanted.append(int(llama_logits(weights, 4, 2, torch.tensor(wanted))[-1].argmax()))
+        made = b''.join(bytes([i - 3]) if 3 <= i < 259 else b'' if i in (1, 2) else raw_pieces[i] for i in wanted)[1:]
+        said = subprocess.run([judge.program, 'generate', 'runs/with-tokenizer', '--prompt', line, '--max-new-tokens', '8', '--temperature', '0'],
+                              cwd=judge.room, capture_output=True, check=True).stdout
+        same += said.decode('utf-8', 'replace').rstrip('\n') == made.decode('utf-8', 'replace').rstrip('\n') or print(f'{said!r}\n{made!r}') or 0
+    judge.check(f'in, tokenizer.bin of {len(pieces)} pieces, greedy texts of {len(texts)} prompts', same == len(texts), f'{same} the same')
+
+
+def judge_mingpt(judge):
+    """A minGPT in JSON, as llm-viz keeps it."""
+    layers, heads, width, tokens, positions = 2, 3, 21, 29, 12
+    weights = gpt2_weights(layers, width, tokens, positions)
+    weights['lm_head.weight'] = normal(tokens, width)
+    members = {name: {'shape': list(x.shape), 'dtype': 'torch.float32', 'data': base64.b64encode(raw(x)).decode()} for name, x in weights.items()}
+    config = dict(model_type='gpt-nano', n_layer=layers, n_head=heads, n_embd=width, vocab_size=tokens, block_size=positions)
+    ids = torch.randint(tokens, (positions,))
+    judge.goes_in('mingpt.json', json.dumps({'config': config, **members}).encode(), ids, gpt2_logits(weights, heads, ids, 'tanh'))
+
+
 def judge_nanogpt(judge, checkout):
     for layers, heads, width, tokens, positions, has_biases, is_compiled in ((3, 5, 35, 131, 17, True, False), (2, 2, 14, 65, 40, False, True)):
         weights = gpt2_weights(layers, width, tokens, positions, has_biases)
@@ -317,6 +368,8 @@ def main():
         judge_llm_c(judge, args.llm_c)
         judge_llama2_c(judge, args.llama2_c)
         judge_nanogpt(judge, args.nanogpt)
+        judge_llama2_c_tokenizer(judge)
+        judge_mingpt(judge)
         sys.exit(1 if judge.failed else 0)
 
 

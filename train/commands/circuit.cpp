@@ -16,7 +16,7 @@ namespace {
 /// The tokens of a text that an option gives; at least one.
 std::vector<int32_t> tokens_of_option(const Tokenizer& tokenizer, const ParsedArguments& arguments,
                                       const std::string& option) {
-  std::vector<int32_t> ids = encode_lines(tokenizer, arguments.get(option));
+  std::vector<int32_t> ids = encode_prompt(tokenizer, arguments.get(option));
   if (ids.empty()) fail("--", option, " is empty. Give a text of at least one token.");
   return ids;
 }

@@ -3,6 +3,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/loop/overfit.h"
@@ -129,7 +130,8 @@ ExportedTranslator translator_parts(const Config& config, const Tokenizer& targe
           .cross_attention = config.attention.cross,
           .target = target,
           .beam_size = config.decode.beam_size,
-          .length_penalty = config.decode.length_penalty};
+          .length_penalty = config.decode.length_penalty,
+          .is_renormalized = config.decode.beam_rules == BeamRules::transformers_renormalized};
 }
 
 /// Writes a run of a language model or a translator in the format of another program.
@@ -152,8 +154,7 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   const std::vector<NamedBytes> tokenizers = tokenizer_files(run.checkpoint);
   const auto tokenizer = artifact_tokenizer(tokenizers, translates ? "source" : "text"),
              target = artifact_tokenizer(tokenizers, "target");
-  const SafeTensors weights =
-      SafeTensors::parse(run.checkpoint.file("model.safetensors"), "model.safetensors");
+  const SafeTensors weights = SafeTensors::open(run.checkpoint.path("model.safetensors"));
   ExportedModel model{.name = folder.filename().string(),
                       .config = run.config.model,
                       .attention = is_masked ? run.config.attention.encoder : run.config.attention.decoder,
@@ -183,7 +184,8 @@ int export_run(const ParsedArguments& arguments) {
   if (arguments.has("as")) return export_as(arguments, export_format(arguments.get("as")));
   const Path folder = new_folder(arguments);
   LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
-  write_model(folder, run.config, run.checkpoint.file("model.safetensors"), tokenizer_files(run.checkpoint));
+  write_model(folder, run.config, io::read(run.checkpoint.path("model.safetensors")),
+              tokenizer_files(run.checkpoint));
   io::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
   return 0;
 }

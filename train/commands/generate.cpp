@@ -1,9 +1,11 @@
 // heed generate: generates text from a prompt with a language model.
 #include "heed/core/io/files.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/decode/sampling.h"
+#include "heed/train/inspect/head_ablation.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/session/loaded_run.h"
 
@@ -21,25 +23,37 @@ SampleOptions sample_options(const ParsedArguments& arguments) {
   return options;
 }
 
-std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<int32_t> ids = encode_lines(tokenizer, prompt);
+/// Encodes prompts; special tokens in them stand for themselves where `parses_special` is true.
+struct PromptEncoder {
+  const Tokenizer& tokenizer;
+  bool parses_special;
+  std::vector<int32_t> encode(const std::string& prompt) const {
+    if (prompt.empty()) return {};
+    return parses_special ? encode_with_special(tokenizer, prompt) : encode_prompt(tokenizer, prompt);
+  }
+};
+
+std::vector<int32_t> prompt_ids(const PromptEncoder& encoder, const std::string& prompt) {
+  std::vector<int32_t> ids = encoder.encode(prompt);
   if (ids.empty()) fail("--prompt is empty. Give at least one character, or leave it out.");
   return ids;
 }
 
 /// The tokens of a line of standard input; empty where the line is. An error names the line.
-std::vector<int32_t> line_ids(const Tokenizer& tokenizer, const std::string& line, int64_t number) {
+std::vector<int32_t> line_ids(const PromptEncoder& encoder, const std::string& line, int64_t number) {
   try {
-    return encode_lines(tokenizer, line);
+    return encoder.encode(line);
   } catch (const Error& error) {
     throw Error(error.fault(), text("standard input:", number, ": ", error.what()));
   }
 }
 
-/// The prompt where none is given: a new line, or the first token of a vocabulary without one.
+/// The prompt where none is given: the token with which texts begin, or a new line, or the first token of a
+/// vocabulary without one.
 std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
+  if (tokenizer.document_start() >= 0) return {tokenizer.document_start()};
   try {
-    return prompt_ids(tokenizer, "\n");
+    return prompt_ids({tokenizer, false}, "\n");
   } catch (const Error&) {
     return {0};
   }
@@ -52,7 +66,7 @@ int run_generate(const ParsedArguments& arguments) {
   const int64_t seed = arguments.integer("seed", 1, 0, INT64_MAX);
   LoadedRun run = load_run(arguments.positional[0],
                            {.checkpoint = arguments.get("checkpoint"), .swap = swap_of(arguments)});
-  const auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
+  auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
   if (model == nullptr)
     fail("generate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
          ", not of a language model.");
@@ -63,6 +77,13 @@ int run_generate(const ParsedArguments& arguments) {
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
   if (!ends_line) options.stop_tokens = {end};  // the end of the document
+  const PromptEncoder encoder{*tokenizer, arguments.has("parse-special")};
+  if (encoder.parses_special) {  // in a chat, special tokens end an answer
+    for (const auto& [id, content] : byte_pair_lists(*tokenizer).special) options.stop_tokens.push_back(id);
+  }
+  HeadAblation ablation({.kind = HeadReplacement::Kind::zero});
+  if (arguments.has("without-heads"))
+    ablation.replace(named_heads(heads_of_language_model(*model), arguments.get("without-heads")));
   bool first = true;
   const auto generate = [&](const std::string& prompt, const std::vector<int32_t>& ids) {
     for (int64_t i = 0; i < samples; ++i) {
@@ -80,7 +101,13 @@ int run_generate(const ParsedArguments& arguments) {
         io::flush_output();
         return true;
       };
-      sample(*model, ids, options);
+      if (!arguments.has("without-heads")) {
+        sample(*model, ids, options);
+      } else {
+        Decoding state = model->start();
+        state.editor = &ablation;
+        sample(*model, ids, options, std::move(state));
+      }
       io::print_data(as_utf8(streamed.rest()) + "\n");
     }
   };
@@ -88,11 +115,11 @@ int run_generate(const ParsedArguments& arguments) {
   if (!arguments.has("prompt")) {
     generate("", plain_start(*tokenizer));
   } else if (prompt != "-") {
-    generate(prompt, prompt_ids(*tokenizer, prompt));
+    generate(prompt, prompt_ids(encoder, prompt));
   } else {
     io::InputLines input;
     for (int64_t number = 1; const auto line = input.next(); ++number)
-      generate(*line, line_ids(*tokenizer, *line, number));
+      generate(*line, line_ids(encoder, *line, number));
   }
   return 0;
 }
@@ -115,6 +142,13 @@ Command command::generate() {
                {"max-new-tokens", "N", "how many to make (default: 500)"},
                {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
                {"seed", "N", "seed of the draws (default: 1)"},
+               {"parse-special", "",
+                "special tokens in prompts, such as <|im_start|>, stand for themselves, and one that is made "
+                "ends "
+                "the text"},
+               {"without-heads", "LIST",
+                "heads or layers that give nothing, such as decoder.0.3,decoder.1; a text ends where the "
+                "model's positions do"},
                precision_option,
                checkpoint_option})),
           .run = run_generate};

@@ -1,7 +1,9 @@
 // heed import: makes a run of a model that another program trained.
 #include "heed/core/io/files.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/id_tokenizer.h"
+#include "heed/nn/init.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/huggingface_folder.h"
@@ -55,8 +57,12 @@ int run_import(const ParsedArguments& arguments) {
   const std::vector<NamedBytes> artifacts = tokenizers_of(found);
   config.task->load_artifacts(config, artifacts);
   Rng rng(static_cast<uint64_t>(config.train.seed));
+  const SkipInit skips;  // the model shows only that the weights fit
   const auto model = new_model(config, rng);
-  load_bytes(*model, found.weights, source.string());
+  SafeTensors weights = SafeTensors::parse(std::move(found.weights), source.string());
+  check_fits(*model, weights);
+  std::vector<NamedBytes> files = artifacts;
+  files.push_back({"model.safetensors", std::move(weights).release()});
 
   Json manifest = Json::object({{"format", run_format}});
   add_session(manifest, nullptr, session_metadata(arguments.argv, 1, 0));
@@ -69,8 +75,6 @@ int run_import(const ParsedArguments& arguments) {
                                            .command = arguments.command_line(),
                                            .config = to_toml(config),
                                            .write_contents = [&](const Path& made) {
-                                             std::vector<NamedBytes> files = artifacts;
-                                             files.push_back({"model.safetensors", found.weights});
                                              write_checkpoint(made, 0, files);
                                              mark_best(made, 0);
                                              RunFolder::elsewhere(made).write_manifest(manifest);

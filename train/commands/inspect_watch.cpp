@@ -81,7 +81,8 @@ int inspect_watch(const ParsedArguments& arguments) {
         if (!loaded)
           loaded.emplace(load_run(run, {.checkpoint = std::to_string(step), .with_data = needs_data(input)}));
         else
-          load_bytes(*loaded->model, open_checkpoint(run, std::to_string(step)).file("model.safetensors"));
+          load(*loaded->model, open_checkpoint(run, std::to_string(step), HeldFiles::all_but_tensors)
+                                   .path("model.safetensors"));
         std::string caption;
         std::vector<MapView> maps = map_provider(*loaded->config.task).maps(*loaded->model, input, caption);
         if (maps.empty()) fail("inspect: the attentions of this run have no maps.");

@@ -95,8 +95,9 @@ struct TrainOptions {
 
 /// The rules of beam search (train/decode/beam_search.h). wu: scores are divided by ((5 + length) /
 /// 6)^penalty (Wu et al. 2016, arXiv 1609.08144, equation 14), and the search ends when no hypothesis can
-/// improve on the best; transformers: those of Hugging Face's Transformers, for models that came from there.
-enum class BeamRules { wu, transformers };
+/// improve on the best; transformers: those of Hugging Face's Transformers, for models that came from there;
+/// transformers_renormalized: the same with its `renormalize_logits`.
+enum class BeamRules { wu, transformers, transformers_renormalized };
 
 /// The group "decode": how outputs are decoded for scores and translations.
 struct DecodeOptions {
@@ -109,9 +110,11 @@ struct DecodeOptions {
   void fields(Fields& f) {
     f("beam_size", beam_size, {1, 1000}, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
-    f("beam_rules", Choice(beam_rules, {"wu", "transformers"}),
+    f("beam_rules", Choice(beam_rules, {"wu", "transformers", "transformers_renormalized"}),
       "wu: divide scores by ((5 + length) / 6)^length_penalty, search until none can improve; transformers: "
-      "by length^length_penalty, with the ends and the early stop of Hugging Face's Transformers");
+      "by length^length_penalty, with the ends and the early stop of Hugging Face's Transformers, where "
+      "forbidden "
+      "tokens keep their share of the probability; transformers_renormalized: where they have none");
     f("max_extra_tokens", max_extra_tokens, {1, max_integer},
       "tokens an output may be longer than its source");
     f("allow_unknown", allow_unknown, "let decoding choose the unknown token, as the published recipe does");

@@ -153,8 +153,9 @@ std::vector<Hypothesis> beam_search_batch(const AutoregressiveModel& model,
   // One candidate of each beam may end by each stop token; these leave enough that continue.
   const int64_t num_candidates = options.beam_size * (1 + static_cast<int64_t>(options.stop_tokens.size()));
   while (!searches.empty()) {
-    const NextTokenScores next("beam_search", batch.read(), options.forbidden_tokens,
-                               options.rules == BeamRules::wu ? Forbidden::no_share : Forbidden::keep_share);
+    const NextTokenScores next(
+        "beam_search", batch.read(), options.forbidden_tokens,
+        options.rules == BeamRules::transformers ? Forbidden::keep_share : Forbidden::no_share);
     std::vector<size_t> first_rows;  // row of each search's first hypothesis
     size_t num_rows = 0;
     for (const Search& search : searches) {

@@ -24,12 +24,12 @@ struct BeamOptions {
 /// ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv 1609.08144, equation 14), and returns the new tokens; the
 /// length is theirs. By the rules of Transformers 5 the divisor is length^alpha, with the stop token in the
 /// length; a hypothesis ends only where its stop token is among the beam_size best continuations; forbidden
-/// tokens keep their share of the probability; and the search ends when beam_size hypotheses are finished and
-/// the best unfinished one, at its present length, is not above the worst of these. Any model that implements
-/// AutoregressiveModel will do. Without `state` it begins at model.start(); a translator gives
-/// model.start(encoded, lengths). Outputs end where prompt and output reach model.max_length(). Negative stop
-/// tokens are none. Fails for an empty prompt, one that is too long for the model, illegal options and ids
-/// outside the vocabulary.
+/// tokens keep their share of the probability, but not by BeamRules::transformers_renormalized; and the
+/// search ends when beam_size hypotheses are finished and the best unfinished one, at its present length, is
+/// not above the worst of these. Any model that implements AutoregressiveModel will do. Without `state` it
+/// begins at model.start(); a translator gives model.start(encoded, lengths). Outputs end where prompt and
+/// output reach model.max_length(). Negative stop tokens are none. Fails for an empty prompt, one that is too
+/// long for the model, illegal options and ids outside the vocabulary.
 std::vector<int32_t> beam_search(const AutoregressiveModel& model, const std::vector<int32_t>& prompt,
                                  const BeamOptions& options = {}, std::optional<Decoding> state = {});
 

@@ -2,6 +2,7 @@
 #include "heed/train/decode/load_translator.h"
 
 #include "heed/core/io/files.h"
+#include "heed/nn/init.h"
 #include "heed/train/config/config.h"
 #include "heed/train/decode/translator.h"
 #include "heed/train/run/checkpoint_folder.h"
@@ -15,13 +16,16 @@ Translator load_translator(const Path& run, std::string_view which) {
   const RunFolder folder = RunFolder::look(run);
   Translator out;
   out.config = read_config(io::read(folder.config()), folder.config().string());
-  const Checkpoint checkpoint = open_checkpoint(run, which == "best" && !best_step(run) ? "last" : which);
+  const Checkpoint checkpoint =
+      open_checkpoint(run, which == "best" && !best_step(run) ? "last" : which, HeldFiles::all_but_tensors);
   const std::vector<NamedBytes> tokenizers = tokenizer_files(checkpoint);
   out.config.task->load_artifacts(out.config, tokenizers);
   Rng rng(static_cast<uint64_t>(out.config.train.seed));
-  out.module = new_model(out.config, rng);
-  load_bytes(*out.module, checkpoint.file("model.safetensors"),
-             (checkpoint.folder / "model.safetensors").string());
+  {
+    const SkipInit skips;
+    out.module = new_model(out.config, rng);
+  }
+  load(*out.module, checkpoint.path("model.safetensors"));
   out.model = dynamic_cast<TranslationModel*>(out.module.get());
   if (out.model == nullptr)
     fail("load_translator: ", run, " is a run of the task ", out.config.task_name, ", not of a translator.");

@@ -8,6 +8,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/nn/weight_transfer.h"
 #include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison_plan.h"
@@ -198,8 +199,7 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
 std::unique_ptr<DecoderOnly> AttentionErrors::model_with(const AttentionFactory& factory) const {
   Rng rng(static_cast<uint64_t>(config_.train.seed));
   auto model = std::make_unique<DecoderOnly>(config_.model, vocabulary_, factory, rng);
-  transfer_weights(*model, checkpoint_.file("model.safetensors"),
-                   (checkpoint_.folder / "model.safetensors").string());
+  transfer_weights(*model, SafeTensors::open(checkpoint_.path("model.safetensors")));
   return model;
 }
 

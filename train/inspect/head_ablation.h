@@ -7,6 +7,7 @@
 
 #include "heed/attention/inspect/head_replacement.h"
 #include "heed/core/io/json.h"
+#include "heed/nn/transformer.h"
 #include "heed/train/inspect/map_source.h"
 
 namespace heed {
@@ -14,6 +15,9 @@ namespace heed {
 /// The heads of a task's model as heads_of_model() of its first test example finds them, named "cross.0.3" by
 /// kind, layer and head.
 std::vector<ModelHead> heads_of_model(const Task& task, Module& model);
+
+/// The heads of a language model, with such names.
+std::vector<ModelHead> heads_of_language_model(DecoderOnly& model);
 
 /// The mean output of every head over all positions of the first test examples.
 MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int64_t max_tokens);

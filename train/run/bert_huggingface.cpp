@@ -167,17 +167,15 @@ void add_new_head(TensorConversion& conversion, const BertConfig& config) {
       tensor.numbers = normal_parameter(Shape{one.shape[0], one.shape[1]}, head_deviation, rng).to_host();
     else
       tensor.numbers.assign(static_cast<size_t>(one.shape[0]), one.heed.ends_with(".gain") ? 1.0F : 0.0F);
-    conversion.put(one.heed, std::move(tensor));
+    conversion.put(one.heed, tensor);
   }
 }
 
 }  // namespace
 
-BertWeights bert_weights(const SafeTensors& file, const BertConfig& config) {
-  TensorConversion conversion(file, "a BERT of that config.json");
-  std::string prefix;
-  for (const TensorEntry& entry : file.entries())
-    if (entry.name.starts_with(bert_prefix)) prefix = bert_prefix;
+BertWeights bert_weights(const TensorFiles& files, const BertConfig& config) {
+  TensorConversion conversion(files, "a BERT of that config.json");
+  const std::string prefix(conversion.has_prefix(bert_prefix) ? bert_prefix : "");
   BertWeights out;
   leave_out(conversion, out, prefix + "pooler.",
             "The pooler is left out: a masked language model and the mean of tokens do without it.");
@@ -207,9 +205,9 @@ BertWeights bert_weights(const SafeTensors& file, const BertConfig& config) {
   conversion.leave_out([](std::string_view name) { return name == decoder_bias || name == output_bias; });
   if (config.tied && conversion.has(decoder_weight)) {
     const std::vector<int64_t> shape{config.vocabulary, config.width};
-    TensorConversion again(file, "a BERT of that config.json");
+    TensorConversion again(files, "a BERT of that config.json");
     if (conversion.take(decoder_weight, shape).numbers != again.take(prefix + word_table, shape).numbers)
-      fail(Fault::data, file.name(), ": tensor ", decoder_weight, " differs from ", prefix, word_table,
+      fail(Fault::data, files.name, ": tensor ", decoder_weight, " differs from ", prefix, word_table,
            ", and tie_word_embeddings says that they are one. Give the config.json of these weights.");
   }
   out.bytes = conversion.encode();

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "heed/core/io/json.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/train/run/exported_model.h"
+#include "heed/train/run/tensor_files.h"
 
 namespace heed {
 
@@ -40,11 +40,11 @@ struct BertWeights {
   std::vector<std::string> notes;  ///< sentences about tensors that are new or left out
 };
 
-/// Converts the weights of a model.safetensors, in f32, bf16 or f16, to those of a MaskedLanguageModel. Names
+/// Converts the weights of a folder, in f32, bf16 or f16, to those of a MaskedLanguageModel. Names
 /// may begin with "bert.", and norms may have gamma and beta. Where there is no head, as in a BertModel, one
 /// is drawn; pooler and sentence classifier are left out. Fault::data that names file and tensor where one is
 /// missing, unknown or of another shape.
-BertWeights bert_weights(const SafeTensors& file, const BertConfig& config);
+BertWeights bert_weights(const TensorFiles& files, const BertConfig& config);
 
 /// A model as BertForMaskedLM.from_pretrained() reads it.
 struct BertFiles {

@@ -72,12 +72,13 @@ std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
          "\n";
 }
 
+bool is_of_tensors(std::string_view name) { return name.ends_with(".safetensors"); }
+
 /// Describes which bytes of a file differ from their checksum: a tensor's, where that can be told.
-std::string describe_damage(const std::string& name, std::string bytes) {
-  const size_t size = bytes.size();
-  if (Path(name).extension() == ".safetensors") {
+std::string describe_damage(const Path& folder, const std::string& name, int64_t size) {
+  if (is_of_tensors(name)) {
     try {
-      const SafeTensors tensors = SafeTensors::parse(std::move(bytes), name);
+      const SafeTensors tensors = SafeTensors::open(folder / name);
       if (const TensorEntry* bad = tensors.damaged()) {
         return text(name, ", tensor ", bad->name, ", bytes ", bad->offset, "-", bad->offset + bad->size - 1,
                     " do not match their checksum");
@@ -86,7 +87,7 @@ std::string describe_damage(const std::string& name, std::string bytes) {
     }
     return text(name, ", its header (from byte 0) does not match its checksum");
   }
-  return text(name, ", bytes 0-", static_cast<int64_t>(size) - 1, " do not match their checksum");
+  return text(name, ", bytes 0-", size - 1, " do not match their checksum");
 }
 
 /// The entry of a file in a manifest.
@@ -120,8 +121,9 @@ std::vector<ManifestEntry> read_manifest(const std::string& bytes, int64_t step)
   return entries;
 }
 
-/// Reads a file and compares it with its entry in the manifest. An error's text is the reason alone.
-std::string read_verified(const Path& folder, const ManifestEntry& entry) {
+/// Reads a file piece by piece and compares it with its entry in the manifest. Returns its bytes, or nothing
+/// where they are not to be held. An error's text is the reason alone.
+std::string read_verified(const Path& folder, const ManifestEntry& entry, bool is_held) {
   const Path path = folder / entry.name;
   const std::string& name = entry.name;
   if (!io::exists(path)) fail(Fault::data, name, " is missing (all of its bytes 0-", entry.size - 1, ")");
@@ -130,10 +132,17 @@ std::string read_verified(const Path& folder, const ManifestEntry& entry) {
   if (size != entry.size)
     fail(Fault::data, name, " has ", size, " bytes, ", entry.size, " were written: it differs from byte ",
          std::max<int64_t>(0, std::min(size, entry.size)), " on");
-  std::string bytes = io::read(path);
-  if (crc32c_hex(bytes) != entry.crc32c || sha256_hex(bytes) != entry.sha256)
-    fail(Fault::data, describe_damage(name, std::move(bytes)));
-  return bytes;
+  std::string held;
+  uint32_t sum = 0;
+  Sha256 digest;
+  io::read_pieces(path, [&](std::string_view piece) {
+    sum = crc32c(piece, sum);
+    digest.update(piece);
+    if (is_held) held += piece;
+  });
+  if (crc32c_text(sum) != entry.crc32c || digest.hex() != entry.sha256)
+    fail(Fault::data, describe_damage(folder, name, size));
+  return held;
 }
 
 /// An error's text without the full stops at its end.
@@ -144,13 +153,16 @@ std::string_view without_full_stop(const Error& error) {
 }
 
 /// Reads and verifies a checkpoint. The text of an error with Fault::data is the reason alone.
-Checkpoint read_checkpoint(const Path& run, int64_t step) {
+Checkpoint read_checkpoint(const Path& run, int64_t step, HeldFiles held) {
   Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
   const Path manifest_path = checkpoint.folder / manifest_name;
   if (!io::exists(manifest_path)) fail(Fault::data, manifest_name, " is missing");
   try {
-    for (const ManifestEntry& entry : read_manifest(io::read(manifest_path, max_manifest_bytes), step))
-      checkpoint.files[entry.name] = read_verified(checkpoint.folder, entry);
+    for (const ManifestEntry& entry : read_manifest(io::read(manifest_path, max_manifest_bytes), step)) {
+      const bool is_held = held == HeldFiles::all || !is_of_tensors(entry.name);
+      std::string bytes = read_verified(checkpoint.folder, entry, is_held);
+      if (is_held) checkpoint.files[entry.name] = std::move(bytes);
+    }
   } catch (const NewerFormat&) {
     throw;
   } catch (const Error& error) {
@@ -167,7 +179,7 @@ std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
   for (const int64_t step : steps) {
     if (step == damaged) continue;
     try {
-      read_checkpoint(run, step);
+      read_checkpoint(run, step, HeldFiles::all_but_tensors);
       return step;
     } catch (const Error&) {
       continue;
@@ -256,10 +268,10 @@ Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedByte
   return folder;
 }
 
-Checkpoint open_checkpoint(const Path& run, std::string_view which) {
+Checkpoint open_checkpoint(const Path& run, std::string_view which, HeldFiles held) {
   const int64_t step = chosen_step(run, which);
   try {
-    return read_checkpoint(run, step);
+    return read_checkpoint(run, step, held);
   } catch (const NewerFormat& error) {
     const std::optional<int64_t> readable = newest_intact(run, step);
     fail(Fault::data, "checkpoint ", checkpoint_folder(run, step), " ", error.what(), ".\n",

@@ -20,13 +20,15 @@ struct NamedBytes {
   std::string bytes;  ///< the whole file
 };
 
-/// A checkpoint in memory, its checksums verified.
+/// A checkpoint whose checksums were verified.
 struct Checkpoint {
   Path folder;                               ///< ckpt/step-N of the run
   int64_t step = 0;                          ///< N: steps taken
-  std::map<std::string, std::string> files;  ///< bytes of each file, by name
+  std::map<std::string, std::string> files;  ///< bytes of each file that is held in memory, by name
 
-  /// The bytes of a file. Fault::data that names the folder when there is no such file.
+  /// The path of a file, such as one that is not held in memory.
+  Path path(std::string_view name) const { return folder / name; }
+  /// The bytes of a file in memory. Fault::data that names the folder when there is no such file.
   const std::string& file(std::string_view name) const;
 };
 
@@ -36,10 +38,14 @@ struct Checkpoint {
 /// older checkpoints are then unchanged.
 Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedBytes>& files);
 
-/// Reads and verifies a checkpoint: `which` is "last", "best" or a number of steps. Fault::data when it is
-/// missing or damaged, or of a newer format (train/run/format_version.h): the error names file, tensor and
-/// bytes, and the newest intact checkpoint with the command that uses it.
-Checkpoint open_checkpoint(const Path& run, std::string_view which = "last");
+/// Which files of a checkpoint are held in memory: all, or all but those of tensors, whose names end in
+/// ".safetensors". load() reads the weights from their path, one tensor after the other.
+enum class HeldFiles { all, all_but_tensors };
+
+/// Reads and verifies a checkpoint, all of its files: `which` is "last", "best" or a number of steps.
+/// Fault::data when it is missing or damaged, or of a newer format (train/run/format_version.h): the error
+/// names file, tensor and bytes, and the newest intact checkpoint with the command that uses it.
+Checkpoint open_checkpoint(const Path& run, std::string_view which = "last", HeldFiles held = HeldFiles::all);
 
 /// The steps of a run's checkpoints in ascending order. Does not verify them.
 std::vector<int64_t> list_checkpoints(const Path& run);

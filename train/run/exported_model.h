@@ -17,6 +17,7 @@ struct ExportedTranslator {
   const Tokenizer& target;        ///< tokenizer of translations
   int64_t beam_size;              ///< number of hypotheses with which it decodes
   double length_penalty;          ///< exponent of their length
+  bool is_renormalized = false;   ///< whether tokens that are never written have no share of the probability
 };
 
 /// A trained DecoderOnly, MaskedLanguageModel or EncoderDecoder, with its tokenizer.

@@ -29,12 +29,10 @@ Gpt2Config parse_gpt2_config(const Json& json, const std::string& name) {
   return out;
 }
 
-Gpt2Weights gpt2_weights(const SafeTensors& file, const Gpt2Config& config) {
-  TensorConversion conversion(file, "a GPT-2 of that config.json");
+Gpt2Weights gpt2_weights(const TensorFiles& files, const Gpt2Config& config) {
+  TensorConversion conversion(files, "a GPT-2 of that config.json");
   Gpt2Spelling spelling;
-  for (const TensorEntry& entry : file.entries()) {
-    if (entry.name.starts_with(optional_prefix)) spelling.prefix = optional_prefix;
-  }
+  if (conversion.has_prefix(optional_prefix)) spelling.prefix = optional_prefix;
   Gpt2Weights out;
   out.tied = convert_gpt2(conversion, config, spelling);
   out.bytes = conversion.encode();

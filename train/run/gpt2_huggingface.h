@@ -4,7 +4,6 @@
 #include <string>
 
 #include "heed/core/io/json.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/train/run/gpt2_shape.h"
 
 namespace heed {
@@ -20,11 +19,11 @@ struct Gpt2Weights {
   bool tied = true;   ///< whether the output layer is the embedding; else the file has both
 };
 
-/// Converts the weights of `file` to those of a DecoderOnly with softmax attention, learned positions and all
+/// Converts weights to those of a DecoderOnly with softmax attention, learned positions and all
 /// biases: renames them, transposes matrices [in, out], and splits the joint layer of query, key and value.
 /// Names may begin with "transformer."; the masks in old files are left out. Fault::data that names file and
 /// tensor where one is missing, unknown, of another shape, or neither f32, bf16 nor f16.
-Gpt2Weights gpt2_weights(const SafeTensors& file, const Gpt2Config& config);
+Gpt2Weights gpt2_weights(const TensorFiles& files, const Gpt2Config& config);
 
 /// A model as GPT2LMHeadModel.from_pretrained() reads it.
 struct Gpt2Files {

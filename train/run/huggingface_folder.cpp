@@ -18,7 +18,6 @@ namespace heed {
 namespace {
 
 constexpr const char* settings_file = "config.json";
-constexpr const char* weights_file = "model.safetensors";
 constexpr const char* tokenizer_file = "tokenizer.json";
 constexpr const char* vocabulary_file = "vocab.json";
 constexpr const char* merges_file = "merges.txt";
@@ -28,8 +27,8 @@ constexpr const char* generation_file = "generation_config.json";
 /// Fails for a pipe among the files that the folder has, which reading would wait for.
 void refuse_pipes(const Path& folder) {
   for (const char* name :
-       {settings_file, weights_file, tokenizer_file, vocabulary_file, merges_file, pieces_file, "source.spm",
-        "target.spm", generation_file, "tokenizer_config.json"}) {
+       {settings_file, weights_file, weights_index_file, tokenizer_file, vocabulary_file, merges_file,
+        pieces_file, "source.spm", "target.spm", generation_file, "tokenizer_config.json"}) {
     if (io::exists(folder / name)) io::size(folder / name);
   }
 }
@@ -39,9 +38,8 @@ void check_folder(const Path& folder, const std::string& type) {
   const auto has = [&](const char* name) { return io::exists(folder / name); };
   std::string missing;
   const auto miss = [&](const std::string& what) { missing += text(missing.empty() ? "" : ", ", what); };
-  for (const char* name : {settings_file, weights_file}) {
-    if (!has(name)) miss(name);
-  }
+  if (!has(settings_file)) miss(settings_file);
+  if (!has(weights_file) && !has(weights_index_file)) miss(weights_file);
   const bool has_vocabulary = has(vocabulary_file), has_merges = has(merges_file);
   if (type == "\"marian\"") {
     for (const char* name : marian_tokenizer_names)
@@ -55,9 +53,7 @@ void check_folder(const Path& folder, const std::string& type) {
   std::string advice =
       "Give the folder of a GPT-2, LLaMA, BERT or Marian as Hugging Face's Transformers saves it "
       "(save_pretrained of the model and of its tokenizer)";
-  if (has("model.safetensors.index.json"))
-    advice += ", with max_shard_size='100GB', so that its weights are one file";
-  else if (has("pytorch_model.bin"))
+  if (has("pytorch_model.bin"))
     advice += ", with safe_serialization=True: pytorch_model.bin is a program, which is not run";
   fail(Fault::file, "import: ", shown(folder.string()), " lacks ", missing, ". ", advice, ".");
 }
@@ -81,7 +77,7 @@ ImportedModel gpt2_in(const Path& folder, const Json& json, const std::string& n
   ImportedModel out{.architecture = "GPT-2", .run_name = "gpt2"};
   out.tokenizer = tokenizer_of(folder, true);
   check_size(*out.tokenizer, found.vocabulary, folder);
-  Gpt2Weights weights = gpt2_weights(SafeTensors::read(folder / weights_file), found);
+  Gpt2Weights weights = gpt2_weights(TensorFiles::open(folder), found);
   out.settings = gpt2_settings(found, weights.tied);
   out.weights = std::move(weights.bytes);
   return out;
@@ -93,7 +89,7 @@ ImportedModel llama_in(const Path& folder, const Json& json, const std::string& 
   out.tokenizer = tokenizer_of(folder, false);
   check_size(*out.tokenizer, sizes.vocabulary, folder);
   out.settings = llama_settings(sizes, PositionKind::rope);
-  out.weights = llama_weights(SafeTensors::read(folder / weights_file), sizes);
+  out.weights = llama_weights(TensorFiles::open(folder), sizes);
   return out;
 }
 
@@ -102,7 +98,7 @@ ImportedModel bert_in(const Path& folder, const Json& json, const std::string& n
   ImportedModel out{.architecture = "BERT", .run_name = "bert", .preset = "mlm"};
   out.tokenizer = read_wordpiece(folder);
   check_size(*out.tokenizer, config.vocabulary, folder);
-  BertWeights weights = bert_weights(SafeTensors::read(folder / weights_file), config);
+  BertWeights weights = bert_weights(TensorFiles::open(folder), config);
   out.settings = bert_settings(config);
   out.weights = std::move(weights.bytes);
   out.notes = std::move(weights.notes);
@@ -118,7 +114,7 @@ ImportedModel marian_in(const Path& folder, const Json& json, const std::string&
   out.settings =
       marian_settings(config, has_generation ? parse_json(io::read(generation), generation.string()) : json,
                       has_generation ? generation.string() : name);
-  out.weights = marian_weights(SafeTensors::read(folder / weights_file), config);
+  out.weights = marian_weights(TensorFiles::open(folder), config);
   return out;
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "heed/core/io/files.h"
+#include "heed/data/tokenizers/llama2_c.h"
 #include "heed/train/run/llama_shape.h"
 #include "heed/train/run/tensor_sequence.h"
 
@@ -14,7 +16,7 @@ namespace {
 constexpr const char* kind_of_file = "a llama2.c checkpoint";
 constexpr size_t header_bytes = 256;  // the header of version 1 has so many
 constexpr size_t header_0_integers = 7;
-constexpr int64_t max_header_size = 1 << 24;
+constexpr int64_t max_header_size = 1 << 24, max_tokenizer_bytes = int64_t{64} << 20;
 
 /// The tensors of version 0 in the order of the file, by their names in GGUF. Those that begin with "blk."
 /// are there for all layers before the next one follows. The angles of positions are between the norm and the
@@ -60,7 +62,8 @@ bool is_llama2_c_without_mark(std::string_view bytes) {
   });
 }
 
-ImportedModel read_llama2_c(std::string_view bytes, const std::string& name) {
+ImportedModel read_llama2_c(std::string_view bytes, const Path& path) {
+  const std::string name = path.string();
   TensorSequence file(bytes, name, kind_of_file);
   const bool has_mark = !is_llama2_c_without_mark(bytes);
   if (has_mark) {
@@ -100,11 +103,19 @@ ImportedModel read_llama2_c(std::string_view bytes, const std::string& name) {
   TensorConversion conversion(name, file.finish(), "a LLaMA of that header");
   for (const LlamaTensor& one : llama_tensors(sizes))
     conversion.put(one.heed, conversion.take(one.gguf, one.shape));
-  return {.architecture = "LLaMA",
-          .run_name = "llama",
-          .settings = llama_settings(sizes, PositionKind::rope_interleaved),
-          .weights = conversion.encode(),
-          .vocabulary = sizes.vocabulary};
+  ImportedModel out{.architecture = "LLaMA",
+                    .run_name = "llama",
+                    .settings = llama_settings(sizes, PositionKind::rope_interleaved),
+                    .weights = conversion.encode(),
+                    .vocabulary = sizes.vocabulary};
+  const Path tokenizer = path.parent_path() / "tokenizer.bin";
+  if (!io::exists(tokenizer)) return out;
+  out.tokenizer = parse_llama2_c_tokenizer(io::read(tokenizer, max_tokenizer_bytes), tokenizer.string());
+  if (out.tokenizer->size() != sizes.vocabulary)
+    fail(Fault::data, tokenizer, " has ", out.tokenizer->size(), " pieces, and ", path, " ", sizes.vocabulary,
+         " tokens. Take the file away, or put the tokenizer of that model there.");
+  out.settings.emplace_back("data.tokenizer", "bpe");
+  return out;
 }
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "heed/core/error.h"
 #include "heed/train/run/imported_model.h"
 
 namespace heed {
@@ -17,8 +18,9 @@ bool is_llama2_c_without_mark(std::string_view bytes);
 
 /// Reads version 0 (a header of 7 integers; a negative vocab_size means that the output layer has a table of
 /// its own) or version 1 (f32 behind 256 bytes). Neighbouring numbers of a head are rotated together, norms
-/// add 1e-5, and the base of positions is 10000. The file has no tokenizer. Fault::data that names `name` and
-/// the byte for everything else, such as version 2, whose weights are int8.
-ImportedModel read_llama2_c(std::string_view bytes, const std::string& name);
+/// add 1e-5, and the base of positions is 10000. `path` names the file in errors; a tokenizer.bin beside it
+/// is its tokenizer. Fault::data that names the file and the byte for everything else, such as version 2,
+/// whose weights are int8.
+ImportedModel read_llama2_c(std::string_view bytes, const Path& path);
 
 }  // namespace heed

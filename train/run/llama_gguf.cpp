@@ -57,6 +57,8 @@ std::unique_ptr<Tokenizer> tokenizer_of(const GgufFile& file) {
   const std::string words = pre != nullptr && pre->is_text() ? pre->text() : "";
   ModelSettings(file.metadata(), file.name())
       .demand("tokenizer.ggml.model", "gpt2", "other tokenizers are not byte pairs");
+  ModelSettings(file.metadata(), file.name())
+      .demand("tokenizer.ggml.add_bos_token", false, "texts begin with no start token");
   if (words != "gpt-2" && words != "smollm")
     fail(Fault::data, file.name(), ": tokenizer.ggml.pre is '", shown(words),
          "', and only gpt-2 and smollm can be read: words end elsewhere in others.");

@@ -46,8 +46,8 @@ LlamaSizes parse_llama_config(const Json& json, const std::string& name) {
   return out;
 }
 
-std::string llama_weights(const SafeTensors& file, const LlamaSizes& sizes) {
-  TensorConversion conversion(file, "a LLaMA of that config.json");
+std::string llama_weights(const TensorFiles& files, const LlamaSizes& sizes) {
+  TensorConversion conversion(files, "a LLaMA of that config.json");
   // Older files hold the angles of positions, which follow from the base.
   conversion.leave_out([](std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); });
   if (sizes.tied) conversion.leave_out([](std::string_view name) { return name == "lm_head.weight"; });

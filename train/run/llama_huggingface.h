@@ -6,6 +6,7 @@
 #include "heed/core/io/json.h"
 #include "heed/train/run/imported_model.h"
 #include "heed/train/run/llama_shape.h"
+#include "heed/train/run/tensor_files.h"
 
 namespace heed {
 
@@ -16,7 +17,7 @@ LlamaSizes parse_llama_config(const Json& json, const std::string& name);
 
 /// Converts the weights of a model.safetensors, in f32, bf16 or f16, to those of a DecoderOnly whose position
 /// is rope. Fault::data that names file and tensor where one is missing, unknown or of another shape.
-std::string llama_weights(const SafeTensors& file, const LlamaSizes& sizes);
+std::string llama_weights(const TensorFiles& files, const LlamaSizes& sizes);
 
 /// A model as LlamaForCausalLM.from_pretrained() reads it.
 struct LlamaFiles {

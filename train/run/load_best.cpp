@@ -19,8 +19,9 @@ int64_t load_best(Module& model, const Path& folder) {
     fail(Fault::data, "load_best: the run ", folder, " has no checkpoint yet. Train it first.");
   }
   const SettingsSourceScope source(SettingsSource::fit);
-  const Checkpoint checkpoint = open_checkpoint(folder, best_step(folder) ? "best" : "last");
-  load_bytes(model, checkpoint.file("model.safetensors"), (checkpoint.folder / "model.safetensors").string());
+  const Checkpoint checkpoint =
+      open_checkpoint(folder, best_step(folder) ? "best" : "last", HeldFiles::all_but_tensors);
+  load(model, checkpoint.path("model.safetensors"));
   return checkpoint.step;
 }
 

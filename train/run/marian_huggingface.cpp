@@ -164,7 +164,8 @@ std::vector<std::pair<std::string, std::string>> marian_settings(const MarianCon
           {"train.learning_rate", "5e-5"},
           {"decode.beam_size", text(beams.count("num_beams", 1))},
           {"decode.length_penalty", text(beams.number("length_penalty", 1))},
-          {"decode.beam_rules", "transformers"},
+          {"decode.beam_rules",
+           beams.flag("renormalize_logits", false) ? "transformers_renormalized" : "transformers"},
           {"decode.max_extra_tokens", text(config.positions)},
           {"decode.allow_unknown", "true"}};
 }
@@ -172,7 +173,7 @@ std::vector<std::pair<std::string, std::string>> marian_settings(const MarianCon
 namespace {
 
 /// The table of all embeddings, under the first of its names; the others must be the same.
-FloatTensor take_table(TensorConversion& conversion, const SafeTensors& file, const MarianConfig& config) {
+FloatTensor take_table(TensorConversion& conversion, const MarianConfig& config) {
   const std::vector<int64_t> shape{config.vocabulary, config.width};
   std::string name = shared_table;
   for (const char* other : other_tables)
@@ -180,14 +181,14 @@ FloatTensor take_table(TensorConversion& conversion, const SafeTensors& file, co
   FloatTensor table = conversion.take(conversion.has(name) ? name : shared_table, shape);
   for (const char* other : other_tables) {
     if (conversion.has(other) && conversion.take(other, shape).numbers != table.numbers)
-      fail(Fault::data, file.name(), ": tensor ", other, " differs from ", name,
+      fail(Fault::data, conversion.file(), ": tensor ", other, " differs from ", name,
            ", and only models whose source, target and output layer share one table can be read.");
   }
   return table;
 }
 
 /// Fails unless the tables of positions, which older files hold, are the sinusoids.
-void check_positions(TensorConversion& conversion, const SafeTensors& file, const MarianConfig& config) {
+void check_positions(TensorConversion& conversion, const MarianConfig& config) {
   constexpr float max_difference = 2e-3F;  // half of the last place of f16 and of bf16 at 1
   std::vector<float> waves;
   for (const char* name : position_tables) {
@@ -201,7 +202,7 @@ void check_positions(TensorConversion& conversion, const SafeTensors& file, cons
     }
     for (size_t i = 0; i < waves.size(); ++i) {
       if (!(std::abs(waves[i] - table.numbers[i]) <= max_difference))
-        fail(Fault::data, file.name(), ": tensor ", name, " has ", table.numbers[i], " at ", i,
+        fail(Fault::data, conversion.file(), ": tensor ", name, " has ", table.numbers[i], " at ", i,
              ", where sinusoids have ", waves[i], ". Only models with positions by sinusoids can be read.");
     }
   }
@@ -209,10 +210,10 @@ void check_positions(TensorConversion& conversion, const SafeTensors& file, cons
 
 }  // namespace
 
-std::string marian_weights(const SafeTensors& file, const MarianConfig& config) {
-  TensorConversion conversion(file, "a Marian of that config.json");
-  conversion.put(heed_table, take_table(conversion, file, config));
-  check_positions(conversion, file, config);
+std::string marian_weights(const TensorFiles& files, const MarianConfig& config) {
+  TensorConversion conversion(files, "a Marian of that config.json");
+  conversion.put(heed_table, take_table(conversion, config));
+  check_positions(conversion, config);
   FloatTensor bias{.shape = {config.vocabulary}, .numbers = {}};
   bias.numbers.resize(static_cast<size_t>(config.vocabulary));
   if (conversion.has(final_bias)) bias.numbers = conversion.take(final_bias, {1, config.vocabulary}).numbers;
@@ -306,7 +307,8 @@ Json marian_generation_json(const MarianConfig& config, const ExportedTranslator
                        {"bad_words_ids", Json::List{Json::List{config.pad}}},
                        {"max_length", config.positions},
                        {"num_beams", translator.beam_size},
-                       {"length_penalty", translator.length_penalty}});
+                       {"length_penalty", translator.length_penalty},
+                       {"renormalize_logits", translator.is_renormalized}});
 }
 
 }  // namespace

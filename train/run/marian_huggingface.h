@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "heed/core/io/json.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/train/run/exported_model.h"
+#include "heed/train/run/tensor_files.h"
 
 namespace heed {
 
@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> marian_settings(const MarianCon
 /// Converts the weights of a model.safetensors, in f32, bf16 or f16, to those of an EncoderDecoder. The
 /// shared table may stand there under any of its names, or under several. Fault::data that names file and
 /// tensor where one is missing, unknown, of another shape, or differs from the table that it should be.
-std::string marian_weights(const SafeTensors& file, const MarianConfig& config);
+std::string marian_weights(const TensorFiles& files, const MarianConfig& config);
 
 /// A model as MarianMTModel.from_pretrained() reads it.
 struct MarianFiles {

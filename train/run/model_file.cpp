@@ -7,6 +7,7 @@
 #include "heed/train/run/llama2_c_file.h"
 #include "heed/train/run/llama_gguf.h"
 #include "heed/train/run/llm_c_file.h"
+#include "heed/train/run/mingpt_file.h"
 #include "heed/train/run/nanogpt_file.h"
 
 namespace heed {
@@ -36,11 +37,13 @@ constexpr ModelFileKind kinds[] = {
     {"PK, as a zip archive does (a GPT-2 of nanoGPT, saved by PyTorch)",
      [](std::string_view bytes) { return bytes.starts_with("PK\x03\x04"); },
      [](std::string bytes, const Path& path) { return read_nanogpt(bytes, path); }},
+    {"{ (a minGPT in JSON)", [](std::string_view bytes) { return bytes.starts_with("{"); },
+     [](std::string bytes, const Path& path) { return read_mingpt(bytes, path.string()); }},
     {"the integer 0x616b3432, or seven sizes (a LLaMA of llama2.c)",
      [](std::string_view bytes) {
        return begins_with(bytes, llama2_c_magic) || is_llama2_c_without_mark(bytes);
      },
-     [](std::string bytes, const Path& path) { return read_llama2_c(bytes, path.string()); }},
+     [](std::string bytes, const Path& path) { return read_llama2_c(bytes, path); }},
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/nn/init.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/session/setting_options.h"
 
@@ -15,7 +17,7 @@ LoadedRun load_run(const Path& run, const LoadOptions& options) {
   Config config = read_config(io::read(folder.config()), folder.config().string());
   std::string wanted = options.checkpoint;
   if (wanted.empty()) wanted = best_step(run) ? "best" : "last";
-  Checkpoint checkpoint = open_checkpoint(run, wanted);
+  Checkpoint checkpoint = open_checkpoint(run, wanted, HeldFiles::all_but_tensors);
   options.swap.apply(config);
   if (options.with_data) {
     if (!options.data.empty()) {
@@ -30,14 +32,17 @@ LoadedRun load_run(const Path& run, const LoadOptions& options) {
     config.task->load_artifacts(config, tokenizer_files(checkpoint));
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
-  auto model = new_model(config, rng);
-  const std::string& weights = checkpoint.file("model.safetensors");
-  const std::string place = (checkpoint.folder / "model.safetensors").string();
+  std::unique_ptr<Module> model;
   WeightTransfer transfer;
-  if (options.swap.any())
-    transfer = transfer_weights(*model, weights, place);
-  else
-    load_bytes(*model, weights, place);
+  const SafeTensors weights = SafeTensors::open(checkpoint.path("model.safetensors"));
+  if (options.swap.any()) {
+    model = new_model(config, rng);
+    transfer = transfer_weights(*model, weights);
+  } else {
+    const SkipInit skips;
+    model = new_model(config, rng);
+    load(*model, weights);
+  }
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model), std::move(transfer)};
 }
 

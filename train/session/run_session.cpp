@@ -3,6 +3,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/nn/encoder_models.h"
@@ -62,8 +63,9 @@ std::string describe_attention(const Config& config, Module& model) {
 /// Puts the weights of another run into a model that has taken no step, and prints which tensors are new.
 /// Returns the metadata of their origin, for the manifest. Fails naming the tensors that do not fit.
 Json transfer_weights_from_run(const Checkpoint& weights, Module& model, Progress& progress) {
-  const WeightTransfer transfer = transfer_weights(model, weights.file("model.safetensors"),
-                                                   (weights.folder / "model.safetensors").string());
+  const WeightTransfer transfer = transfer_weights(
+      model,
+      SafeTensors::parse(weights.file("model.safetensors"), weights.path("model.safetensors").string()));
   Json origin = origin_metadata(weights);
   progress.say("weights", text("of ", origin.at("run").text(), ", step ", weights.step));
   for (const std::string& line : transfer_words(transfer)) progress.say("", line);

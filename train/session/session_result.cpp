@@ -187,7 +187,8 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   if (config.train.overfit_batches > 0) progress.say("overfit", describe_overfit(folder));
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, baselines));
   // The checkpoint is read back from the disk, so that the stored weights are those that are scored.
-  const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
+  const Checkpoint best =
+      open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last", HeldFiles::all_but_tensors);
   // The cost is recorded before the test is scored, which is no part of training: if the run is stopped while
   // it is scored, the resumed session takes no step and measures nothing.
   Json took = measured_cost(trainer, outcome);
@@ -197,7 +198,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   std::vector<std::pair<std::string, double>> last_scores;
   if (config.task->scores_last() && best.step != outcome.step)
     last_scores = tested(config, trainer.model(), progress, "last step").scores.list;
-  load_bytes(trainer.model(), best.file("model.safetensors"), (best.folder / "model.safetensors").string());
+  load(trainer.model(), best.path("model.safetensors"));
   const Evaluation evaluation = tested(config, trainer.model(), progress, "test");
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);

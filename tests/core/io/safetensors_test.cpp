@@ -107,6 +107,59 @@ TEST_CASE("safetensors: numbers of 16 bits are read as f32") {
   CHECK_THROWS_WITH(read.floats(read.at("i")), containing("i is u8. Weights can be f32, bf16 or f16"));
 }
 
+TEST_CASE("safetensors: a file that is open on the disk says what it says in memory") {
+  Scratch scratch;
+  std::vector<float> large((size_t{5} << 18) + 3);  // 5 MiB and 12 bytes: several pieces
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i % 1000) - 0.5F;
+  const std::vector<uint16_t> half{0x3c00, 0xc000};
+  const Model model;
+  std::vector<TensorBytes> tensors = model.tensors();
+  tensors.push_back({"large", "F32", {static_cast<int64_t>(large.size())}, std::as_bytes(std::span(large))});
+  tensors.push_back({"half", "F16", {2}, std::as_bytes(std::span(half))});
+  const Path path = scratch / "m.safetensors";
+  write_safetensors(path, tensors, {{"format", "heed"}});
+  const SafeTensors whole = SafeTensors::read(path), opened = SafeTensors::open(path);
+  CHECK(opened.name() == path.string());
+  CHECK(opened.metadata() == whole.metadata());
+  REQUIRE(opened.entries().size() == whole.entries().size());
+  for (const TensorEntry& entry : whole.entries()) {
+    CAPTURE(entry.name);
+    CHECK(opened.at(entry.name).offset == entry.offset);
+    CHECK((opened.array(entry.name).bytes == whole.array(entry.name).bytes));
+    CHECK_NOTHROW(opened.check_finite(entry));
+  }
+  CHECK((opened.floats(opened.at("large")) == large));
+  CHECK(opened.floats(opened.at("half")) == std::vector<float>{1, -2});
+  CHECK(opened.damaged() == nullptr);
+  CHECK(fault_of([&] { (void)opened.bytes(opened.at("flags")); }) == Fault::internal);
+
+  const TensorEntry entry = whole.at("large");
+  std::string bytes = io::read(path);
+  bytes.replace(static_cast<size_t>(entry.offset) + 4 * 1'000'000, 4, "\x00\x00\x80\x7f", 4);
+  io::write(scratch / "bad.safetensors", bytes);
+  const SafeTensors bad = SafeTensors::open(scratch / "bad.safetensors");
+  CHECK_THROWS_WITH(bad.check_finite(bad.at("large")), containing("its number [1000000] is NaN or infinite"));
+  REQUIRE(bad.damaged() != nullptr);
+  CHECK(bad.damaged()->name == "large");
+  std::filesystem::resize_file(path, 100'000);  // another program cuts it
+  CHECK(fault_of([&] { opened.floats(opened.at("large")); }) == Fault::data);
+  CHECK_THROWS_WITH(opened.floats(opened.at("large")), containing("and was longer when it was opened"));
+  for (const size_t size : {0, 7, 8, 40}) {
+    std::filesystem::resize_file(scratch / "bad.safetensors", size);
+    CAPTURE(size);
+    CHECK(fault_of([&] { SafeTensors::open(scratch / "bad.safetensors"); }) == Fault::data);
+  }
+}
+
+TEST_CASE("safetensors: what is added one by one becomes the same file, if no type becomes wider") {
+  const Model model;
+  std::vector<TensorBytes> tensors = model.tensors();
+  SafeTensorsWriter writer(0);
+  for (const char* name : {"step", "wide", "layer.weight", "nothing", "flags"})
+    writer.add(*std::ranges::find(tensors, name, &TensorBytes::name));
+  CHECK(std::move(writer).finish({{"format", "heed"}}) == encode_safetensors(tensors, {{"format", "heed"}}));
+}
+
 TEST_CASE("safetensors: a damaged tensor is named") {
   const std::string bytes = encode_safetensors(Model().tensors());
   const SafeTensors whole = SafeTensors::parse(bytes, "m");

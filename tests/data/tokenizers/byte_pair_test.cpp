@@ -205,6 +205,17 @@ TEST_CASE("byte pairs: tokens and merges in a list make a tokenizer, which keeps
                     containing("the token 'a' (id 1) is there twice"));
 }
 
+TEST_CASE("byte pairs: special tokens in a text stand for themselves where that is asked for") {
+  const Words tokens{"<|endoftext|>", "<|im|>", "<|im|><|x|>", "a", "b", "ab", "<"};
+  const auto made = byte_pair_of(tokens, Words{"a b"}, PreTokenizer::individual_digits, "m.gguf");
+  CHECK(encode_with_special(*made, "ab<|im|>a<|im|><|x|>b<|endoftext|><a<|im|>") ==
+        Ids{5, 1, 3, 2, 4, 0, 6, 3, 1});
+  CHECK(encode_with_special(*made, "ab") == made->encode("ab"));
+  CHECK(encode_with_special(*made, "").empty());
+  CHECK(made->encode("ab<|im|>") == Ids{5, 6});  // other bytes of it have no token here
+  CHECK(fault_of([] { encode_with_special(*make_byte_tokenizer(), "a"); }) == Fault::usage);
+}
+
 TEST_CASE("byte pairs: the lists of a tokenizer make it again") {
   const auto trained = train_byte_pair(rhyme(), {.size = 300});
   const BytePairLists lists = byte_pair_lists(*trained);

@@ -132,6 +132,11 @@ TEST_CASE("command line: a language model generates text") {
   CHECK(narrow.out.size() >= 304);
   CHECK(narrow.out != made({"--max-new-tokens", "300"}).out);
   CHECK(made({"--precision", "f32"}).out == one.out);
+  CHECK(made({"--without-heads", "decoder.0.0"}).out != made({"--without-heads", "decoder.0.1"}).out);
+  CHECK(made({"--without-heads", "decoder.0.1,decoder.0.0"}).out.starts_with("the "));
+  check_refused(shell, {"generate", "runs/l", "--without-heads", "decoder.7.0"}, 2,
+                {"decoder.7.0", "decoder.0.0"});
+  check_refused(shell, {"generate", "runs/l", "--parse-special"}, 2, {"byte_pair"});
   const Result lines =
       shell.run({"generate", "runs/l", "--prompt", "-", "--max-new-tokens", "10"}, "the \nand \n");
   CHECK(lines.code == 0);

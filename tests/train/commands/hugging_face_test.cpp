@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "heed/core/io/json.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/data/synthetic/language_model_text.h"
 #include "heed/tests/train/gpt2_folder.h"
 #include "heed/tests/train/llama_file.h"
@@ -73,6 +74,52 @@ TEST_CASE("hugging face: a GPT-2 goes out as a folder, and comes in bit for bit,
   }
 }
 
+TEST_CASE("hugging face: a model in several files comes in as from one, and its index must agree with them") {
+  const Shell shell;
+  import_both(shell);
+  for (const char* run : {"llama", "gpt2"}) {
+    const Path folder = shell.scratch / text(run, "-folder"), whole = folder / "model.safetensors",
+               index_file = folder / "model.safetensors.index.json";
+    output_of(shell, text("export runs/", run, " --as huggingface --out ", run, "-folder"));
+    output_of(shell, text("import ", run, "-folder --name one-", run));
+    const SafeTensors file = SafeTensors::read(whole);
+    const std::string names[] = {"a.safetensors", "b.safetensors"};
+    std::vector<TensorBytes> parts[2];
+    Json map = Json::object();
+    for (size_t i = 0; i < file.entries().size(); ++i) {
+      const TensorEntry& entry = file.entries()[i];
+      parts[i % 2].push_back({entry.name, entry.dtype, entry.shape, file.bytes(entry)});
+      map.set(entry.name, names[i % 2]);
+    }
+    const auto write = [&](const Json& weight_map) {
+      io::write(index_file, Json::object({{"metadata", Json::object()}, {"weight_map", weight_map}}).dump());
+    };
+    for (size_t i = 0; i < 2; ++i) write_safetensors(folder / names[i], parts[i]);
+    write(map);
+    REQUIRE(std::filesystem::remove(whole));
+    output_of(shell, text("import ", run, "-folder --name two-", run));
+    const char* weights = "ckpt/step_000000/model.safetensors";
+    CHECK(io::read(shell.scratch / "runs" / text("two-", run) / weights) ==
+          io::read(shell.scratch / "runs" / text("one-", run) / weights));
+    const auto refused = [&](int code, const std::vector<std::string>& words) {
+      check_refused(shell, {"import", text(run, "-folder"), "--name", "x"}, code, words);
+    };
+    const std::string first = file.entries()[0].name;
+    write(Json(map).set(first, names[1]));
+    refused(3, {"weight_map says that ", first, " is in b.safetensors, which lacks it"});
+    write(Json(map).set(first, "../a.safetensors"));
+    refused(3, {"no name of a .safetensors file in this folder"});
+    write(Json(map).set(first, "c.safetensors"));
+    refused(5, {"lacks c.safetensors"});
+    io::write(index_file, "{}");
+    refused(3, {"there is no object weight_map"});
+    parts[1].push_back(parts[0][0]);  // in both files, and the index names one
+    write_safetensors(folder / names[1], parts[1]);
+    write(map);
+    refused(3, {"tensors of b.safetensors, which has"});
+  }
+}
+
 TEST_CASE("hugging face: what cannot go out is refused before there is a folder") {
   const Shell shell;
   import_both(shell);
@@ -113,6 +160,6 @@ TEST_CASE("hugging face: a folder that cannot be read is refused by what it lack
   check_refused(shell, {"import", "folder", "--name", "x"}, 5,
                 {"folder lacks model.safetensors, merges.txt", "safe_serialization=True"});
   io::write(folder / "model.safetensors.index.json", "{}");
-  check_refused(shell, {"import", "folder", "--name", "x"}, 5, {"max_shard_size="});
+  check_refused(shell, {"import", "folder", "--name", "x"}, 5, {"folder lacks merges.txt"});
   CHECK_FALSE(io::exists(shell.scratch / "runs/x"));
 }

@@ -1,5 +1,6 @@
 // heed import and heed export: checkpoints of llm.c, llama2.c and nanoGPT.
 #include "heed/core/io/files.h"
+#include "heed/tests/data/llama2_c_tokenizer.h"
 #include "heed/tests/train/llama2_c_bytes.h"
 #include "heed/tests/train/llm_c_bytes.h"
 #include "heed/tests/train/nanogpt_bytes.h"
@@ -114,6 +115,33 @@ TEST_CASE("import: a checkpoint of nanoGPT with code in it runs nothing and make
                 {"bad.pt/data.pkl: byte ", "it names os.system", "Nothing of it was run"});
   CHECK_FALSE(io::exists(shell.scratch / "canary"));
   CHECK_FALSE(io::exists(shell.scratch / "runs/bad"));
+}
+
+TEST_CASE(
+    "import: a checkpoint of llama2.c takes the tokenizer.bin beside it, and inputs begin with its start") {
+  const Shell shell;
+  const std::vector<ScoredText> pieces = llama2_c_pieces();
+  const auto tokens = static_cast<int64_t>(pieces.size());
+  DecoderOnly model = random_model(small_llama2_c(), tokens, 1);
+  io::make_directories(shell.scratch / "theirs");
+  io::write(shell.scratch / "theirs/m.bin",
+            llama2_c_bytes(model, 0).set(20, static_cast<int32_t>(tokens)).bytes);
+  io::write(shell.scratch / "theirs/tokenizer.bin", llama2_c_tokenizer(pieces));
+  io::write(shell.scratch / "words.txt", [] {
+    std::string words;
+    for (int i = 0; i < 300; ++i) words += text("abc d ", i, " dd ab\n");
+    return words;
+  }());
+  const std::string said = said_by(shell, "import theirs/m.bin --name m --data words.txt --eval-batches 1");
+  CHECK(said.find("ids only") == std::string::npos);
+  CHECK_THAT(said_by(shell, "evaluate runs/m"), containing("perplexity"));
+  CHECK(said_by(shell, "generate runs/m --prompt abc --max-new-tokens 3").starts_with("abc"));
+  CHECK(shell.run({"generate", "runs/m", "--max-new-tokens", "3"}).code == 0);
+  CHECK_THAT(shell.run({"inspect", "runs/m", "abc d", "--terminal"}).out, containing("<s>"));
+  CHECK(shell.run({"train", "--from", "runs/m", "--steps", "2", "--name", "tuned", "--quiet"}).code == 0);
+  io::write(shell.scratch / "theirs/tokenizer.bin", llama2_c_tokenizer({pieces.begin(), pieces.end() - 1}));
+  check_refused(shell, {"import", "theirs/m.bin", "--name", "x"}, 3,
+                {"theirs/tokenizer.bin has ", " pieces, and theirs/m.bin ", "Take the file away"});
 }
 
 TEST_CASE("import: a model with a tokenizer of its own takes no other") {

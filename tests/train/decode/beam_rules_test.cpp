@@ -51,8 +51,10 @@ MarkovModel random_model(uint64_t seed) {
   return MarkovModel(table + Tensor::from({1.5F, 0, 0, 0, 0, 0, 0}));
 }
 
-/// The best output by the rules of Transformers: all candidates are sorted at each step.
-Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alpha, int64_t longest) {
+/// The best output by the rules of Transformers: all candidates are sorted at each step. `is_renormalized`:
+/// the probabilities of all tokens but the padding are divided by their sum.
+Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alpha, int64_t longest,
+                            bool is_renormalized = false) {
   const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
   const auto divided = [&](double score, size_t length) {
     return score / std::pow(static_cast<double>(length), alpha);
@@ -61,12 +63,12 @@ Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alph
   for (int64_t step = 1;; ++step) {
     std::vector<Hypothesis> candidates;
     for (const Hypothesis& one : running) {
+      const double* log_p = model.log_p.data() + ((step - 1) * markov_words + one.ids.back()) * markov_words;
+      const double others = is_renormalized ? std::log1p(-std::exp(log_p[markov_pad])) : 0;
       for (int32_t id = 0; id < markov_words; ++id) {
         if (id == markov_pad) continue;
         Hypothesis child = one;
-        child.score +=
-            model
-                .log_p[static_cast<size_t>(((step - 1) * markov_words + one.ids.back()) * markov_words + id)];
+        child.score += log_p[id] - others;
         child.ids.push_back(id);
         candidates.push_back(child);
       }
@@ -95,7 +97,7 @@ Hypothesis searched_plainly(const MarkovModel& model, int64_t beams, double alph
 }  // namespace
 
 TEST_CASE("beam search: by the rules of Transformers it finds what a plain search by them finds") {
-  int64_t num_other_by_wu = 0;
+  int64_t num_other_by_wu = 0, num_other_renormalized = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const MarkovModel model = random_model(seed);
     for (const double alpha : {-0.5, 0.0, 1.0, 2.0, 4.0}) {
@@ -111,12 +113,19 @@ TEST_CASE("beam search: by the rules of Transformers it finds what a plain searc
         CAPTURE(seed, alpha, beams);
         CHECK(found.ids == plain.ids);
         CHECK(found.score == Approx(plain.score).epsilon(1e-4).margin(1e-6));
+        options.rules = BeamRules::transformers_renormalized;
+        const Hypothesis renormalized = beam_search_batch(model, {{markov_pad}}, options)[0],
+                         plain_too = searched_plainly(model, beams, alpha, markov_steps, true);
+        CHECK(renormalized.ids == plain_too.ids);
+        CHECK(renormalized.score == Approx(plain_too.score).epsilon(1e-4).margin(1e-6));
+        num_other_renormalized += renormalized.ids == plain.ids ? 0 : 1;
         options.rules = BeamRules::wu;
         num_other_by_wu += beam_search_batch(model, {{markov_pad}}, options)[0].ids == plain.ids ? 0 : 1;
       }
     }
   }
   CHECK(num_other_by_wu > 20);
+  CHECK(num_other_renormalized > 20);
 }
 
 TEST_CASE("beam search: by the rules of Transformers an end counts only among the best of the beam") {

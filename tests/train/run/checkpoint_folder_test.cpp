@@ -57,6 +57,21 @@ TEST_CASE("checkpoint: what is written is read back") {
   CHECK(open_checkpoint(run, "400").file("state.json") == "{\"step\": 400}\n");
 }
 
+TEST_CASE("checkpoint: files of tensors that are left on the disk are verified, too") {
+  Scratch scratch;
+  const Path run = scratch / "run";
+  const Path folder = write_checkpoint(run, 400, files(400));
+  const Checkpoint read = open_checkpoint(run, "last", HeldFiles::all_but_tensors);
+  CHECK(read.files.size() == 2);
+  CHECK(read.file("state.json") == "{\"step\": 400}\n");
+  CHECK_THROWS_WITH(read.file("model.safetensors"), containing("has no file model.safetensors"));
+  CHECK(io::read(read.path("model.safetensors")) == model_file(400));
+  flip(folder / "model.safetensors", -1 + io::size(folder / "model.safetensors"));
+  CHECK(fault_of([&] { open_checkpoint(run, "last", HeldFiles::all_but_tensors); }) == Fault::data);
+  CHECK_THROWS_WITH(open_checkpoint(run, "last", HeldFiles::all_but_tensors),
+                    containing("model.safetensors, tensor encoder.0.norm, bytes "));
+}
+
 TEST_CASE("checkpoint: one of the same step is replaced as a whole") {
   Scratch scratch;
   write_checkpoint(scratch.path(), 5, files(5));

@@ -83,7 +83,8 @@ struct SmallMarian {
                                                           .cross_attention = "softmax",
                                                           .target = *target,
                                                           .beam_size = 3,
-                                                          .length_penalty = 0.5}};
+                                                          .length_penalty = 0.5,
+                                                          .is_renormalized = true}};
 
   void write(const Path& folder) const {
     for (const NamedBytes& one : huggingface_files(exported)) io::write(folder / one.name, one.bytes);
@@ -132,6 +133,7 @@ TEST_CASE("marian folder: a model that was written and read has the same logits,
   CHECK(value("model.position") == "sinusoid_halves");
   CHECK(value("decode.beam_size") == "3");
   CHECK(value("decode.length_penalty") == "0.5");
+  CHECK(value("decode.beam_rules") == "transformers_renormalized");
   const SafeTensors weights = SafeTensors::parse(read.weights, "m");
   ExportedModel again{.name = "m",
                       .config = small_marian(),
@@ -202,6 +204,8 @@ TEST_CASE("marian folder: what Heed cannot read is refused by file and member") 
   refused(config, "\"encoder_attention_heads\": 2", "\"encoder_attention_heads\": 5",
           "decoder_attention_heads");
   refused("generation_config.json", "13\n    ]", "12\n    ]", "bad_words_ids");
+  refused("generation_config.json", "\"renormalize_logits\": true", "\"renormalize_logits\": 1",
+          "renormalize_logits is 1. It must be true or false");
   refused("tokenizer_config.json", "\"separate_vocabs\": false", "\"separate_vocabs\": true",
           "one vocabulary");
   refused("vocab.json", "\"<pad>\"", "\"<bad>\"", "lacks the token <pad>");

@@ -238,7 +238,7 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
 
   /// The tokens of a text, or of the opening where it is empty; cut where `max_tokens` is above 0.
   std::vector<int32_t> ids_of(const std::string& given, int64_t max_tokens = 0) const {
-    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
+    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_prompt(data_.tokenizer(), given);
     if (max_tokens > 0)
       ids.resize(std::min(ids.size(), static_cast<size_t>(std::min(max_tokens, max_length_))));
     if (ids.empty()) fail("the text has no token. Give one of at least one.");
