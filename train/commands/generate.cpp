@@ -143,9 +143,8 @@ Command command::generate() {
                {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
                {"seed", "N", "seed of the draws (default: 1)"},
                {"parse-special", "",
-                "special tokens in prompts, such as <|im_start|>, stand for themselves, and one that is made "
-                "ends "
-                "the text"},
+                "special tokens such as <|im_start|> stand for themselves in a prompt, and end a text where "
+                "they are made"},
                {"without-heads", "LIST",
                 "heads or layers that give nothing, such as decoder.0.3,decoder.1; a text ends where the "
                 "model's positions do"},

@@ -112,9 +112,8 @@ struct DecodeOptions {
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
     f("beam_rules", Choice(beam_rules, {"wu", "transformers", "transformers_renormalized"}),
       "wu: divide scores by ((5 + length) / 6)^length_penalty, search until none can improve; transformers: "
-      "by length^length_penalty, with the ends and the early stop of Hugging Face's Transformers, where "
-      "forbidden "
-      "tokens keep their share of the probability; transformers_renormalized: where they have none");
+      "by length^length_penalty, with the ends and the early stop of Hugging Face's Transformers, where a "
+      "forbidden token keeps its share of the probability; transformers_renormalized: where it has none");
     f("max_extra_tokens", max_extra_tokens, {1, max_integer},
       "tokens an output may be longer than its source");
     f("allow_unknown", allow_unknown, "let decoding choose the unknown token, as the published recipe does");

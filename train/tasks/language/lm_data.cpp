@@ -57,9 +57,8 @@ void LanguageOptions::text_fields(Fields& f) {
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece, "
     "ids: the text is numbers below data.vocabulary, wordpiece: BERT's, of the folder data.merges");
   f("merges", merges,
-    "folder of vocab.json and merges.txt for byte_pair (empty: learned from the text), or of tokenizer.json "
-    "or "
-    "vocab.txt for wordpiece");
+    "folder of vocab.json and merges.txt for byte_pair (empty: learned from the text); for wordpiece of "
+    "tokenizer.json or vocab.txt");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
 }
 
