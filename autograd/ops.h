@@ -173,7 +173,8 @@ Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t ro
 /// those of numbers 0, step, 2 step, ...
 Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t step = 1);
 /// Row t of a table [L, W] added to row t of each of the packed sequences x [1, N, W]. x may be bf16 over a
-/// table of f32. Fails where the longest sequence has more than L rows.
+/// table of f32. Rows that belong to no sequence are undefined. Fails where the longest sequence has more
+/// than L rows.
 Tensor add_positions(const Tensor& x, const Tensor& table, const PackedSequences& sequences);
 /// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and
 /// `counts` (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.

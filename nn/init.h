@@ -12,9 +12,9 @@ namespace heed {
 /// PyTorch's layers whose matrices a program has drawn again. The others start biases at zero.
 enum class Init { xavier, normal, fan_in, xavier_fan_in };
 
-/// While it lives, parameters that would be drawn in this thread keep what their memory held before: for
-/// models whose weights are loaded at once, with load() or the like. The states of generators are as if they
-/// were drawn.
+/// While it lives, the parameters of normal_parameter() and uniform_parameter() keep in this thread what
+/// their memory held before: for models whose weights are loaded at once, with load() or the like. The states
+/// of generators are as if they were drawn.
 class SkipInit {
  public:
   SkipInit() { ++num_live_; }

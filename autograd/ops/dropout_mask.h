@@ -17,8 +17,8 @@ kernel::DropoutMask draw_dropout(const char* op, const Tensor& x, double p, Rng*
 /// Fails unless x and branch are floats of one shape, dtype and device.
 void check_branch(const char* op, const Tensor& x, const Tensor& branch);
 
-/// Records `sum` = x + dropout(branch) under this mask. `dbranch`: where the op that gives the sum the last
-/// part of its gradient leaves the gradient of the branch; it is computed where none is left there.
+/// Records `sum` = x + dropout(branch) under this mask. `dbranch`: the norm of the sum may store the gradient
+/// of the branch there; where it is empty, the vjp computes that gradient.
 Tensor record_sum(const Tensor& sum, const Tensor& x, const Tensor& branch, const kernel::DropoutMask& mask,
                   const std::shared_ptr<Tensor>& dbranch = nullptr);
 

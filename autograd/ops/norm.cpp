@@ -29,8 +29,8 @@ kernel::LayerNormTensors norm_tensors(const char* op, const Tensor& x, const Ten
           .rstd = empty_like(mean)};
 }
 
-/// Records t.y as the norm of x. Where x is the sum of record_sum(), its mask and the place where that
-/// expects the gradient of the branch.
+/// Records t.y as the norm of x. `mask` and `dbranch` are those of record_sum() where x is its sum; the vjp
+/// then writes dropout(dx) to *dbranch.
 Tensor record_norm(const char* op, const Tensor& x, const kernel::LayerNormTensors& t, const Tensor& gain,
                    const Tensor& bias, double epsilon, kernel::NormScale scale,
                    const kernel::DropoutMask& mask = {}, const std::shared_ptr<Tensor>& dbranch = nullptr) {

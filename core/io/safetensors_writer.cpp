@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t header_bytes_of_tensor = 200;  // about so many, besides its name twice
+constexpr int64_t header_bytes_of_tensor = 200;  // estimate without the name, which is there twice
 
 /// The type's name in files and its bytes. Fails for a type that files do not have.
 std::pair<std::string_view, int64_t> type_in_files(const TensorBytes& tensor) {

@@ -81,7 +81,7 @@ std::string decomposed(std::string_view text) {
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(made, &std::free);
   if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
   if (size < 0)
-    fail(Fault::internal, "wordpiece: ", utf8proc_errmsg(size), " in a text of ", text.size(), ".");
+    fail(Fault::internal, "wordpiece: ", utf8proc_errmsg(size), " in a text of ", text.size(), " bytes.");
   return {reinterpret_cast<const char*>(made), static_cast<size_t>(size)};
 }
 

@@ -51,7 +51,7 @@ std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view t
 
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> ids = encode_lines(tokenizer, text);
-  if (tokenizer.document_start() >= 0) ids.insert(ids.begin(), tokenizer.document_start());
+  if (!ids.empty() && tokenizer.document_start() >= 0) ids.insert(ids.begin(), tokenizer.document_start());
   return ids;
 }
 

@@ -1,6 +1,7 @@
 // What of a tokenizer.json or a vocab.txt stands for a WordPiece tokenizer, and the file for one of ours.
-#include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "heed/core/io/files.h"
 #include "heed/data/text/text.h"
@@ -32,7 +33,7 @@ class WordPieceJson {
  public:
   WordPieceJson(const Json& json, const std::string& name) : json_(json), name_(name) {}
 
-  WordPieceLists read() const {
+  WordPieceLists read() {
     demand(json_.is_object(), "it is no object");
     const Json* model = set_member(json_, "model");
     const Json* vocabulary = model == nullptr ? nullptr : set_member(*model, "vocab");
@@ -45,6 +46,7 @@ class WordPieceJson {
     WordPieceLists out;
     out.pieces = detail::tokens_by_id(vocabulary->members(), name_, wordpiece_remedy);
     out.num_word_pieces = static_cast<int64_t>(out.pieces.size());
+    for (const std::string& piece : out.pieces) ids_.emplace(piece, static_cast<int32_t>(ids_.size()));
     out.normalizer = normalizer();
     out.prefix = word(*model, "continuing_subword_prefix", "##");
     const Json* longest = set_member(*model, "max_input_chars_per_word");
@@ -53,11 +55,11 @@ class WordPieceJson {
     if (longest != nullptr) out.max_word = longest->integer();
     add_special(out);
     const auto [start, end] = around();
-    out.special = {.unknown = id_of(out, word(*model, "unk_token", "[UNK]")),
-                   .pad = find(out, pad_token).value_or(-1),
-                   .start = id_of(out, start),
-                   .end = id_of(out, end),
-                   .mask = id_of(out, mask_token)};
+    out.special = {.unknown = id_of(word(*model, "unk_token", "[UNK]")),
+                   .pad = find(pad_token).value_or(-1),
+                   .start = id_of(start),
+                   .end = id_of(end),
+                   .mask = id_of(mask_token)};
     return out;
   }
 
@@ -80,13 +82,12 @@ class WordPieceJson {
     demand(found->is_text() && !found->text().empty(), text(key, " is no text"));
     return found->text();
   }
-  static std::optional<int32_t> find(const WordPieceLists& lists, const std::string& piece) {
-    const auto found = std::find(lists.pieces.begin(), lists.pieces.end(), piece);
-    if (found == lists.pieces.end()) return std::nullopt;
-    return static_cast<int32_t>(found - lists.pieces.begin());
+  std::optional<int32_t> find(const std::string& piece) const {
+    const auto found = ids_.find(piece);
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
   }
-  int32_t id_of(const WordPieceLists& lists, const std::string& piece) const {
-    const auto found = find(lists, piece);
+  int32_t id_of(const std::string& piece) const {
+    const auto found = find(piece);
     demand(found.has_value(), text("its vocabulary lacks ", shown(piece)));
     return *found;
   }
@@ -103,10 +104,11 @@ class WordPieceJson {
   }
 
   /// Adds the special tokens behind the vocabulary, and lists all of them.
-  void add_special(WordPieceLists& out) const {
+  void add_special(WordPieceLists& out) {
     const Json* added = set_member(json_, "added_tokens");
     if (added == nullptr) return;
     demand(added->is_list(), "added_tokens is no list");
+    std::unordered_set<std::string> seen;
     for (const Json& one : added->list()) {
       const Json *content = set_member(one, "content"), *id = set_member(one, "id");
       demand(content != nullptr && content->is_text() && !content->text().empty() && id != nullptr &&
@@ -115,11 +117,13 @@ class WordPieceJson {
       for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
         demand(!flag(one, key, false),
                text("the added token ", shown(content->text()), " has ", key, " = true"));
-      if (!find(out, content->text())) out.pieces.push_back(content->text());
-      demand(*find(out, content->text()) == id->integer(),
-             text("the added token ", shown(content->text()), " has the id ", id->integer(), " in place of ",
-                  *find(out, content->text())));
-      out.found_in_texts.push_back(static_cast<int32_t>(id->integer()));
+      demand(seen.insert(content->text()).second,
+             text("the added token ", shown(content->text()), " is there twice"));
+      const auto [place, is_new] = ids_.emplace(content->text(), static_cast<int32_t>(out.pieces.size()));
+      if (is_new) out.pieces.push_back(content->text());
+      demand(place->second == id->integer(), text("the added token ", shown(content->text()), " has the id ",
+                                                  id->integer(), " in place of ", place->second));
+      out.found_in_texts.push_back(place->second);
     }
   }
 
@@ -151,6 +155,7 @@ class WordPieceJson {
 
   const Json& json_;
   const std::string& name_;
+  std::unordered_map<std::string, int32_t> ids_;  // of the pieces, those added included
 };
 
 /// A tokenizer.json that says the same as vocab.txt and tokenizer_config.json.

@@ -8,6 +8,8 @@ set -eu
 root=$(cd "$1" && pwd)
 HEED_PROGRAM=$(readlink -f -- "$2")
 export HEED_PROGRAM
+files=
+if [ -n "${HEED_PAGE_FILES-}" ]; then files=$(cd "$HEED_PAGE_FILES" && pwd); fi
 shift 2
 unset HEED_DATA HEED_CACHE 2>/dev/null || true
 here=$root/tests/docs
@@ -65,7 +67,7 @@ page() { # PAGE, relative to ROOT
   blocks "$root/$1" "$folder/blocks"
   cp "$here/heed_wrapper.sh" "$folder/work/heed"
   (cd "$folder/work" && own_files)
-  [ -z "${HEED_PAGE_FILES-}" ] || for file in "$HEED_PAGE_FILES"/*; do ln -s "$file" "$folder/work/"; done
+  [ -z "$files" ] || for file in "$files"/*; do ln -sf "$file" "$folder/work/"; done
   number=0
   while [ $number -lt "$(cat "$folder/blocks/count")" ]; do
     number=$((number + 1))

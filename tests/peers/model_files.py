@@ -294,7 +294,7 @@ def judge_llama2_c_tokenizer(judge):
     for line in texts:
         prompt = words.encode(line, add_bos=True)
         wanted = list(prompt)
-        while len(wanted) < len(prompt) + 8 and wanted[-1] != 2:
+        while len(wanted) < len(prompt) + 8 and wanted[-1] != 2 and (len(wanted) == len(prompt) or wanted[-1] != 1):
             wanted.append(int(llama_logits(weights, 4, 2, torch.tensor(wanted))[-1].argmax()))
         made = b''.join(bytes([i - 3]) if 3 <= i < 259 else b'' if i in (1, 2) else raw_pieces[i] for i in wanted)[1:]
         said = subprocess.run([judge.program, 'generate', 'runs/with-tokenizer', '--prompt', line, '--max-new-tokens', '8', '--temperature', '0'],

@@ -13,10 +13,11 @@
 namespace heed {
 namespace {
 
-/// The tokens of a text that an option gives; at least one.
-std::vector<int32_t> tokens_of_option(const Tokenizer& tokenizer, const ParsedArguments& arguments,
+/// The tokens of a text that an option gives; at least one. `encode` is encode_lines or encode_prompt.
+std::vector<int32_t> tokens_of_option(std::vector<int32_t> encode(const Tokenizer&, std::string_view),
+                                      const Tokenizer& tokenizer, const ParsedArguments& arguments,
                                       const std::string& option) {
-  std::vector<int32_t> ids = encode_prompt(tokenizer, arguments.get(option));
+  std::vector<int32_t> ids = encode(tokenizer, arguments.get(option));
   if (ids.empty()) fail("--", option, " is empty. Give a text of at least one token.");
   return ids;
 }
@@ -32,7 +33,7 @@ int32_t predicted_token(const DecoderOnly& model, const std::vector<int32_t>& id
 int32_t answer_of(const Tokenizer& tokenizer, const ParsedArguments& arguments, const std::string& option,
                   const DecoderOnly& model, const std::vector<int32_t>& ids, int64_t position) {
   if (!arguments.has(option)) return predicted_token(model, ids, position);
-  const std::vector<int32_t> answer = tokens_of_option(tokenizer, arguments, option);
+  const std::vector<int32_t> answer = tokens_of_option(encode_lines, tokenizer, arguments, option);
   if (answer.size() > 1) {
     std::string pieces;
     for (const int32_t id : answer) pieces += text(pieces.empty() ? "'" : ", '", tokenizer.piece(id), "'");
@@ -49,8 +50,8 @@ ContrastPair given_pair(const LoadedRun& run, const ParsedArguments& arguments) 
   if (model == nullptr || !tokenizer)
     fail("circuit: --clean and --corrupted are for a run of a language model, and this is one of the task ",
          run.config.task_name, ". Leave them out for a run of mqar, mad-recall or mad-noisy.");
-  ContrastPair pair{.clean = tokens_of_option(*tokenizer, arguments, "clean"),
-                    .corrupted = tokens_of_option(*tokenizer, arguments, "corrupted")};
+  ContrastPair pair{.clean = tokens_of_option(encode_prompt, *tokenizer, arguments, "clean"),
+                    .corrupted = tokens_of_option(encode_prompt, *tokenizer, arguments, "corrupted")};
   const auto length = std::ssize(pair.clean);
   if (std::ssize(pair.corrupted) != length)
     fail("--clean has ", length, " tokens and --corrupted ", pair.corrupted.size(),

@@ -128,8 +128,8 @@ Command command::embed() {
       .options = with_machine_options(
           {{"data", "FILE", "a text a line, gzip or not; blank lines are left out; required"},
            {"pool", "WORD",
-            "mean: the mean of the last block's outputs, ends included; first: that of the first token "
-            "(default: mean)"},
+            "mean: of the last block's outputs of all tokens, [CLS] and [SEP] included; first: that of the "
+            "first token alone (default: mean)"},
            {"normalize", "", "divide each vector by its length"},
            {"out", "FILE", "a .csv, with a vector a line, or a .npy [lines, width] (default: print as CSV)"},
            checkpoint_option}),

@@ -134,7 +134,7 @@ ExportedTranslator translator_parts(const Config& config, const Tokenizer& targe
           .is_renormalized = config.decode.beam_rules == BeamRules::transformers_renormalized};
 }
 
-/// Writes a run of a language model or a translator in the format of another program.
+/// Writes a run of a language model, a masked one or a translator in the format of another program.
 int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   const bool is_file = format.encode != nullptr;
   const Path out = is_file ? Path(arguments.get("out")) : new_folder(arguments),
@@ -147,10 +147,12 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   const bool translates = run.config.task_name == "translate" && !is_file,
              is_masked = run.config.task_name == "mlm" && !is_file;
   if (run.config.task_name != "lm" && !translates && !is_masked)
-    fail("export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", format.name,
-         " writes ",
-         is_file ? "a language model. Give a run of the task lm."
-                 : "a language model or a translator. Give a run of the task lm, mlm or translate.");
+    fail(
+        "export: ", folder, " is a run of the task ", run.config.task_name, ", and --as ", format.name,
+        " writes ",
+        is_file
+            ? "a language model. Give a run of the task lm."
+            : "a language model, a masked one or a translator. Give a run of the task lm, mlm or translate.");
   const std::vector<NamedBytes> tokenizers = tokenizer_files(run.checkpoint);
   const auto tokenizer = artifact_tokenizer(tokenizers, translates ? "source" : "text"),
              target = artifact_tokenizer(tokenizers, "target");

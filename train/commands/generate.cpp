@@ -76,7 +76,8 @@ int run_generate(const ParsedArguments& arguments) {
   const Bf16Weights::Used used(narrow);
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
-  if (!ends_line) options.stop_tokens = {end};  // the end of the document
+  // A document ends at its end token, and where the next one starts, as in llama2.c.
+  if (!ends_line) options.stop_tokens = {end, tokenizer->document_start()};
   const PromptEncoder encoder{*tokenizer, arguments.has("parse-special")};
   if (encoder.parses_special) {  // in a chat, special tokens end an answer
     for (const auto& [id, content] : byte_pair_lists(*tokenizer).special) options.stop_tokens.push_back(id);

@@ -106,9 +106,11 @@ Command command::import_model() {
           "embed or translate, inspect or fine-tune",
       .positional = "FILE|FOLDER",
       .positional_help =
-          "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c or nanoGPT (ckpt.pt), or the folder of a "
-          "GPT-2, LLaMA, BERT or Marian with config.json, model.safetensors and its tokenizer, as Hugging "
-          "Face's Transformers saves it",
+          "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c, nanoGPT (ckpt.pt) or minGPT (JSON), or "
+          "the "
+          "folder of a GPT-2, LLaMA, BERT or Marian with config.json, model.safetensors and its tokenizer, "
+          "as "
+          "Hugging Face's Transformers saves it",
       .min_positional = 1,
       .max_positional = 1,
       .options =

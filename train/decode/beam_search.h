@@ -24,7 +24,7 @@ struct BeamOptions {
 /// ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv 1609.08144, equation 14), and returns the new tokens; the
 /// length is theirs. By the rules of Transformers 5 the divisor is length^alpha, with the stop token in the
 /// length; a hypothesis ends only where its stop token is among the beam_size best continuations; forbidden
-/// tokens keep their share of the probability, but not by BeamRules::transformers_renormalized; and the
+/// tokens keep their share of the probability, except with BeamRules::transformers_renormalized; and the
 /// search ends when beam_size hypotheses are finished and the best unfinished one, at its present length, is
 /// not above the worst of these. Any model that implements AutoregressiveModel will do. Without `state` it
 /// begins at model.start(); a translator gives model.start(encoded, lengths). Outputs end where prompt and

@@ -169,7 +169,9 @@ std::vector<AttentionErrors::Window> windows_of(Config& config, const Checkpoint
 AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
     : run_(run),
       config_(settings_of_run(run)),
-      checkpoint_(open_checkpoint(run, best_step(run) ? "best" : "last")) {
+      checkpoint_(open_checkpoint(run, best_step(run) ? "best" : "last")),
+      weights_(SafeTensors::parse(checkpoint_.file("model.safetensors"),
+                                  checkpoint_.path("model.safetensors").string())) {
   if (config_.task_name != "lm") {
     fail("reproduce: ", run.string(), " is a run of the task ", config_.task_name,
          ", not of a language model.");
@@ -194,12 +196,13 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
       scored.append(reinterpret_cast<const char*>(window.ids.data()), window.ids.size() * sizeof(int32_t));
   }
   fingerprint_ = sha256_hex(checkpoint_.file("model.safetensors") + scored).substr(0, 12);
+  checkpoint_.files.erase("model.safetensors");  // weights_ has it
 }
 
 std::unique_ptr<DecoderOnly> AttentionErrors::model_with(const AttentionFactory& factory) const {
   Rng rng(static_cast<uint64_t>(config_.train.seed));
   auto model = std::make_unique<DecoderOnly>(config_.model, vocabulary_, factory, rng);
-  transfer_weights(*model, SafeTensors::open(checkpoint_.path("model.safetensors")));
+  transfer_weights(*model, weights_);
   return model;
 }
 

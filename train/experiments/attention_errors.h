@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/core/io/safetensors.h"
 #include "heed/nn/attention.h"
 #include "heed/train/config/config.h"
 #include "heed/train/run/checkpoint_folder.h"
@@ -56,6 +57,7 @@ class AttentionErrors {
   Path run_;
   Config config_;
   Checkpoint checkpoint_;
+  SafeTensors weights_;
   std::vector<Window> windows_[portions];
   int64_t vocabulary_ = 0;
   std::string fingerprint_;

@@ -104,7 +104,7 @@ BertConfig parse_bert_config(const Json& json, const std::string& name) {
   if (out.width % out.heads != 0)
     fail(Fault::data, name, ": num_attention_heads is ", out.heads, ", which does not divide hidden_size, ",
          out.width, ".");
-  if (out.layers > max_tensors)
+  if (out.layers > max_tensors / 16)  // each has 16
     fail(Fault::data, name, ": num_hidden_layers is ", out.layers, ", and a file has at most ", max_tensors,
          " tensors.");
   return out;
@@ -182,8 +182,12 @@ BertWeights bert_weights(const TensorFiles& files, const BertConfig& config) {
   leave_out(conversion, out, "cls.seq_relationship.",
             "The classifier of pairs of sentences (cls.seq_relationship) is left out.");
   conversion.leave_out([&](std::string_view name) { return name == prefix + "embeddings.position_ids"; });
-  for (const BertTensor& one : encoder_tensors(config))
-    conversion.put(one.heed, conversion.take(name_in(conversion, prefix + one.huggingface), one.shape));
+  std::vector<float> words;  // the table of words, which the output layer may repeat
+  for (const BertTensor& one : encoder_tensors(config)) {
+    FloatTensor tensor = conversion.take(name_in(conversion, prefix + one.huggingface), one.shape);
+    conversion.put(one.heed, tensor);
+    if (one.huggingface == word_table) words = std::move(tensor.numbers);
+  }
   const std::vector<BertTensor> head = head_tensors(config);
   if (!conversion.has(head[0].huggingface)) {
     add_new_head(conversion, config);
@@ -204,9 +208,7 @@ BertWeights bert_weights(const TensorFiles& files, const BertConfig& config) {
   }
   conversion.leave_out([](std::string_view name) { return name == decoder_bias || name == output_bias; });
   if (config.tied && conversion.has(decoder_weight)) {
-    const std::vector<int64_t> shape{config.vocabulary, config.width};
-    TensorConversion again(files, "a BERT of that config.json");
-    if (conversion.take(decoder_weight, shape).numbers != again.take(prefix + word_table, shape).numbers)
+    if (conversion.take(decoder_weight, {config.vocabulary, config.width}).numbers != words)
       fail(Fault::data, files.name, ": tensor ", decoder_weight, " differs from ", prefix, word_table,
            ", and tie_word_embeddings says that they are one. Give the config.json of these weights.");
   }

@@ -133,6 +133,7 @@ std::string read_verified(const Path& folder, const ManifestEntry& entry, bool i
     fail(Fault::data, name, " has ", size, " bytes, ", entry.size, " were written: it differs from byte ",
          std::max<int64_t>(0, std::min(size, entry.size)), " on");
   std::string held;
+  if (is_held) held.reserve(static_cast<size_t>(size));
   uint32_t sum = 0;
   Sha256 digest;
   io::read_pieces(path, [&](std::string_view piece) {

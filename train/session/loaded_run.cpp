@@ -18,6 +18,8 @@ LoadedRun load_run(const Path& run, const LoadOptions& options) {
   std::string wanted = options.checkpoint;
   if (wanted.empty()) wanted = best_step(run) ? "best" : "last";
   Checkpoint checkpoint = open_checkpoint(run, wanted, HeldFiles::all_but_tensors);
+  // Opened at once: a training that goes on may remove the checkpoint while data are loaded.
+  const SafeTensors weights = SafeTensors::open(checkpoint.path("model.safetensors"));
   options.swap.apply(config);
   if (options.with_data) {
     if (!options.data.empty()) {
@@ -34,7 +36,6 @@ LoadedRun load_run(const Path& run, const LoadOptions& options) {
   Rng rng(static_cast<uint64_t>(config.train.seed));
   std::unique_ptr<Module> model;
   WeightTransfer transfer;
-  const SafeTensors weights = SafeTensors::open(checkpoint.path("model.safetensors"));
   if (options.swap.any()) {
     model = new_model(config, rng);
     transfer = transfer_weights(*model, weights);

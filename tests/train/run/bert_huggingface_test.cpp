@@ -9,6 +9,7 @@
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/bert_folder.h"
 #include "heed/tests/train/damaged_model_files.h"
+#include "heed/tests/train/model_numbers.h"
 #include "heed/train/run/huggingface_folder.h"
 
 namespace heed {
@@ -39,12 +40,6 @@ void replace_once(const Path& path, const std::string& from, const std::string& 
   io::write(path, content.replace(at, from.size(), to));
 }
 
-std::string setting_of(const ImportedModel& model, const std::string& key) {
-  for (const auto& [name, value] : model.settings)
-    if (name == key) return value;
-  return "none";
-}
-
 }  // namespace
 
 TEST_CASE("bert folder: a model that was written and read has the same logits, tokens and files") {
@@ -59,11 +54,11 @@ TEST_CASE("bert folder: a model that was written and read has the same logits, t
   load_bytes(other, read.weights);
   CHECK(bert_logits(other) == bert_logits(made.model));
   CHECK(read.tokenizer->save() == made.tokenizer->save());
-  CHECK(setting_of(read, "model.token_types") == "2");
-  CHECK(setting_of(read, "model.norm_epsilon") == "1e-12");
-  CHECK(setting_of(read, "model.activation") == "gelu");
-  CHECK(setting_of(read, "model.max_length") == "16");
-  CHECK(setting_of(read, "model.tied_output_bias") == "true");
+  CHECK(setting_of(read.settings, "model.token_types") == "2");
+  CHECK(setting_of(read.settings, "model.norm_epsilon") == "1e-12");
+  CHECK(setting_of(read.settings, "model.activation") == "gelu");
+  CHECK(setting_of(read.settings, "model.max_length") == "16");
+  CHECK(setting_of(read.settings, "model.tied_output_bias") == "true");
   const SafeTensors weights = SafeTensors::parse(read.weights, "m");
   ExportedModel again{.name = "b",
                       .config = small_bert(),
@@ -109,7 +104,7 @@ TEST_CASE("bert folder: names without bert., gamma and beta, and an output layer
                          .is_masked = true};
   for (const NamedBytes& one : huggingface_files(exported)) io::write(scratch / one.name, one.bytes);
   const ImportedModel read = read_huggingface_folder(scratch.path());
-  CHECK(setting_of(read, "model.tie_embeddings") == "none");
+  CHECK(setting_of(read.settings, "model.tie_embeddings") == "none");
   MaskedLanguageModel other = bert_model(4, config);
   load_bytes(other, read.weights);
   CHECK(bert_logits(other) == bert_logits(untied));

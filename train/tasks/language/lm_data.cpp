@@ -57,7 +57,7 @@ void LanguageOptions::text_fields(Fields& f) {
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece, "
     "ids: the text is numbers below data.vocabulary, wordpiece: BERT's, of the folder data.merges");
   f("merges", merges,
-    "folder of vocab.json and merges.txt for byte_pair (empty: learned from the text); for wordpiece of "
+    "byte_pair: folder of vocab.json and merges.txt (empty: learned from the text); wordpiece: folder of "
     "tokenizer.json or vocab.txt");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
 }
