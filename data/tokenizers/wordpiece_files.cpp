@@ -155,7 +155,7 @@ class WordPieceJson {
 
   const Json& json_;
   const std::string& name_;
-  std::unordered_map<std::string, int32_t> ids_;  // of the pieces, those added included
+  std::unordered_map<std::string, int32_t> ids_;  // ids of all pieces, added ones included
 };
 
 /// A tokenizer.json that says the same as vocab.txt and tokenizer_config.json.
