@@ -60,7 +60,8 @@ Tensor Position::at(const Tensor& x, const Packing& packing) const {
   if (!table_) return x;
   const ModuleScope within(this);
   check_length(packing.sequences.longest);
-  return add_positions(x, table_, packing.sequences);
+  const Tensor table = x.dtype() == DType::bf16 ? table_ : cast(table_, x.dtype());
+  return add_positions(x, table, packing.sequences);
 }
 
 void Position::fields(Fields& f) {
