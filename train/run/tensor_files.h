@@ -8,8 +8,9 @@
 
 namespace heed {
 
-/// The name of the weights in a folder of Hugging Face's Transformers, and of the index of several files.
+/// The name of the weights in a folder of Hugging Face's Transformers.
 inline constexpr const char* weights_file = "model.safetensors";
+/// The name of the list of files there, where several hold the weights.
 inline constexpr const char* weights_index_file = "model.safetensors.index.json";
 
 /// The tensors of a model in the files of Hugging Face's Transformers.
