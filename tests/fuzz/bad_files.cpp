@@ -151,8 +151,11 @@ std::string lying_header(const std::string& file, uint64_t number) {
 class Checkpoints {
  public:
   explicit Checkpoints(const Path& run)
-      : loaded_(load_run(run, {.checkpoint = "last"})), optimizer_(*loaded_.model, {}), room_(fast_place()) {
-    for (const auto& [name, bytes] : loaded_.checkpoint.files) {
+      : loaded_(load_run(run, {.checkpoint = "last"})),
+        checkpoint_(open_checkpoint(run, "last")),
+        optimizer_(*loaded_.model, {}),
+        room_(fast_place()) {
+    for (const auto& [name, bytes] : checkpoint_.files) {
       names_.push_back(name);
       files_.push_back({name, bytes});
       if (name.ends_with(".safetensors")) numbers_.push_back(name);
@@ -166,7 +169,7 @@ class Checkpoints {
     switch (number % 4) {
       case 0: {
         const std::string& name = numbers_[number / 4 % numbers_.size()];
-        const std::string good = loaded_.checkpoint.files.at(name);
+        const std::string& good = checkpoint_.file(name);
         const SafeTensors tensors = SafeTensors::parse(good, name);
         ++counts.flips;
         return damaged(
@@ -190,8 +193,10 @@ class Checkpoints {
     put(folder_ / name, bytes);
     // A manifest that lies makes other files look damaged: then the checkpoint is what must be named.
     const std::string named = name == "MANIFEST.json" ? folder_.string() : name;
-    const law::Outcome outcome = law::outcome_of(named, bytes, [&] { (void)open_checkpoint(room_ / "run"); },
-                                                 {.heap = total() + (int64_t{64} << 20)});
+    const HeldFiles held = number / 4 % 2 == 0 ? HeldFiles::all : HeldFiles::all_but_tensors;
+    const law::Outcome outcome =
+        law::outcome_of(named, bytes, [&] { (void)open_checkpoint(room_ / "run", "last", held); },
+                        {.heap = total() + (int64_t{64} << 20)});
     put(folder_ / name, good);
     // A manifest may be damaged in its blanks; any other file has a check sum.
     count(counts, number, bytes, outcome,
@@ -235,6 +240,7 @@ class Checkpoints {
   }
 
   LoadedRun loaded_;
+  Checkpoint checkpoint_;
   Optimizer optimizer_;
   Scratch room_;
   Path folder_;

@@ -29,16 +29,17 @@ struct MeasuredText {
   size_t tokens;
 };
 
-/// Fails when a text is shorter than a window; the error names the shortest one. `fixed`: the model is there
-/// already, and its length is given.
-void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, bool fixed) {
+/// Fails when a text is shorter than a window of `block` tokens; the error names the shortest one. `fixed`:
+/// the model is there already, and its length is given.
+void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, int64_t max_length, bool fixed) {
   const MeasuredText& shortest = *std::min_element(
       texts.begin(), texts.end(),
       [](const MeasuredText& one, const MeasuredText& other) { return one.tokens < other.tokens; });
   if (static_cast<int64_t>(shortest.tokens) > block) return;
   fail(Fault::data, shortest.path.empty() ? "data" : shortest.path, ": the ", shortest.name,
        " text is too short: it has ", shortest.tokens, " of the ", block + 1,
-       " tokens that a window of model.max_length = ", block, " and the one after it need. Give more text",
+       " tokens that a window and the token behind it need, with model.max_length = ", max_length,
+       ". Give more text",
        shortest.tokens > 1 && !fixed
            ? text(", or a ", advice("--max-length", "model.max_length"), " below ", shortest.tokens)
            : "",
@@ -209,7 +210,7 @@ void LanguageData::make_windows(const Texts& texts, const TextSplit& split, cons
       {{has_test ? "test" : "validation", has_test ? options.test_path : validation_file, tested.ids.size()},
        {"validation", validation_file, ids.size()},
        {"training", options.path, training.ids.size()}},
-      block, is_trained);
+      block, config.model.max_length, is_trained);
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
   train =

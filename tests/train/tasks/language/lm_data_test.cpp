@@ -239,8 +239,8 @@ TEST_CASE("language data: what cannot be is refused with the key") {
              containing("nowhere.txt"));
   io::write(scratch / "short.txt", text(std::string(100, 'a'), "\n"));
   CHECK_THAT(refused({{"data.path", (scratch / "short.txt").string()}}, Fault::data),
-             containing("the validation text is too short: it has 11 of the 17 tokens that a window of "
-                        "model.max_length = 16") &&
+             containing("the validation text is too short: it has 11 of the 17 tokens that a window and the "
+                        "token behind it need, with model.max_length = 16") &&
                  containing("or a model.max_length below 11."));
   io::write(scratch / "one.txt", "ab");
   CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
