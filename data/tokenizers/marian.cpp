@@ -5,16 +5,15 @@
 #include <unordered_map>
 
 #include "heed/core/error.h"
-#include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 
 namespace heed {
 namespace {
 
 constexpr std::string_view marian_title = "heed marian tokenizer 1\n";
-constexpr size_t marian_hash_digits = 64;  // hexadecimal digits of a SHA-256
 constexpr std::string_view code_begin = ">>", code_end = "<<";
 constexpr std::string_view space_mark = "\u2581";  // stands for a blank in pieces
 
@@ -76,7 +75,7 @@ class MarianTokenizer final : public Tokenizer {
                                     {"starts_source", special().starts_source},
                                     {"pieces", Json::List(pieces_.begin(), pieces_.end())}});
     const std::string rest = head.dump() + "\n" + model_.bytes();
-    return text(marian_title, sha256_hex(rest), "\n", rest);
+    return detail::with_checksum(marian_title, rest);
   }
 
   MarianLists lists() const { return {.pieces = pieces_, .special = special(), .model = model_.bytes()}; }
@@ -106,14 +105,7 @@ MarianLists marian_lists(const Tokenizer& tokenizer) {
 }
 
 std::unique_ptr<Tokenizer> detail::load_marian(std::string_view bytes, std::string_view name) {
-  constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
-  const size_t header_bytes = marian_title.size() + marian_hash_digits + 1;
-  if (!bytes.starts_with(marian_title) || bytes.size() <= header_bytes || bytes[header_bytes - 1] != '\n')
-    fail(Fault::data, name, ": byte 0: this is no saved tokenizer of the kind marian.", remedy);
-  const std::string_view rest = bytes.substr(header_bytes);
-  if (sha256_hex(rest) != bytes.substr(marian_title.size(), marian_hash_digits))
-    fail(Fault::data, name, ": bytes ", header_bytes, "-", bytes.size() - 1, " do not match their SHA-256.",
-         remedy);
+  const std::string_view rest = checked_content(bytes, marian_title, "marian", name);
   const size_t line_end = std::min(rest.find('\n'), rest.size());
   const Json head = parse_json(rest.substr(0, line_end), name);
   const auto id = [&](const char* key) {

@@ -1,9 +1,10 @@
-// Reads saved vocabularies line by line.
+// Reads saved vocabularies line by line, and bytes behind their checksum.
 #include "heed/data/tokenizers/saved_vocabulary.h"
 
 #include <charconv>
 #include <string>
 
+#include "heed/core/io/hash.h"
 #include "heed/data/text/text.h"
 
 namespace heed::detail {
@@ -63,6 +64,24 @@ std::vector<std::string> tokens_by_id(const Json::Members& members, std::string_
     tokens[static_cast<size_t>(id)] = token;
   }
   return tokens;
+}
+
+std::string with_checksum(std::string_view title, std::string_view content) {
+  return text(title, sha256_hex(content), "\n", content);
+}
+
+std::string_view checked_content(std::string_view bytes, std::string_view title, std::string_view kind,
+                                 std::string_view name) {
+  constexpr size_t hash_digits = 64;  // of a SHA-256, in hexadecimal
+  constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
+  const size_t header_bytes = title.size() + hash_digits + 1;
+  if (!bytes.starts_with(title) || bytes.size() <= header_bytes || bytes[header_bytes - 1] != '\n')
+    fail(Fault::data, name, ": byte 0: this is no saved tokenizer of the kind ", kind, ".", remedy);
+  const std::string_view content = bytes.substr(header_bytes);
+  if (sha256_hex(content) != bytes.substr(title.size(), hash_digits))
+    fail(Fault::data, name, ": bytes ", header_bytes, "-", bytes.size() - 1, " do not match their SHA-256.",
+         remedy);
+  return content;
 }
 
 }  // namespace heed::detail

@@ -1,4 +1,4 @@
-// Strict readers of saved vocabularies: line by line, and token to id in JSON.
+// Strict readers of saved tokenizers: line by line, token to id in JSON, and bytes behind their checksum.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,14 @@ class SavedLines {
   std::string_view name_;
   int64_t line_ = 0;
 };
+
+/// A saved tokenizer: a title, which ends a line, the SHA-256 of `content` in hexadecimal digits, a newline,
+/// and the content.
+std::string with_checksum(std::string_view title, std::string_view content);
+/// The content of bytes that with_checksum() made, within them. Fault::data that names the kind of tokenizer
+/// for another title, and the bytes where the checksum is not theirs.
+std::string_view checked_content(std::string_view bytes, std::string_view title, std::string_view kind,
+                                 std::string_view name);
 
 /// The names of a JSON object's members in the order of their values. The values must be the numbers from 0
 /// on, each once; else Fault::data with a message that begins with `place` and ends with `advice`.

@@ -5,15 +5,14 @@
 #include <array>
 #include <unordered_map>
 
-#include "heed/core/io/hash.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
 #include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 namespace {
 
 constexpr std::string_view wordpiece_title = "heed wordpiece tokenizer 1\n";
-constexpr size_t wordpiece_hash_digits = 64;  // hexadecimal digits of a SHA-256
 
 /// Saved form: wordpiece_title, SHA-256 of the rest in hexadecimal, newline, and a tokenizer.json.
 class WordPieceTokenizer final : public Tokenizer {
@@ -82,8 +81,7 @@ class WordPieceTokenizer final : public Tokenizer {
   }
 
   std::string save() const override {
-    const std::string rest = wordpiece_json(*this).dump() + "\n";
-    return text(wordpiece_title, sha256_hex(rest), "\n", rest);
+    return detail::with_checksum(wordpiece_title, wordpiece_json(*this).dump() + "\n");
   }
 
   const WordPieceLists& lists() const { return lists_; }
@@ -150,15 +148,8 @@ const WordPieceLists& wordpiece_lists(const Tokenizer& tokenizer) {
 }
 
 std::unique_ptr<Tokenizer> detail::load_wordpiece(std::string_view bytes, std::string_view name) {
-  constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
-  const size_t header_bytes = wordpiece_title.size() + wordpiece_hash_digits + 1;
-  if (!bytes.starts_with(wordpiece_title) || bytes.size() <= header_bytes || bytes[header_bytes - 1] != '\n')
-    fail(Fault::data, name, ": byte 0: this is no saved tokenizer of the kind wordpiece.", remedy);
-  const std::string_view rest = bytes.substr(header_bytes);
-  if (sha256_hex(rest) != bytes.substr(wordpiece_title.size(), wordpiece_hash_digits))
-    fail(Fault::data, name, ": bytes ", header_bytes, "-", bytes.size() - 1, " do not match their SHA-256.",
-         remedy);
-  return wordpiece_of_json(parse_json(rest, name), std::string(name));
+  const std::string_view content = checked_content(bytes, wordpiece_title, "wordpiece", name);
+  return wordpiece_of_json(parse_json(content, name), std::string(name));
 }
 
 }  // namespace heed

@@ -107,10 +107,8 @@ Command command::import_model() {
       .positional = "FILE|FOLDER",
       .positional_help =
           "a GGUF file of a LLaMA, a checkpoint of llm.c, llama2.c, nanoGPT (ckpt.pt) or minGPT (JSON), or "
-          "the "
-          "folder of a GPT-2, LLaMA, BERT or Marian with config.json, model.safetensors and its tokenizer, "
-          "as "
-          "Hugging Face's Transformers saves it",
+          "a folder of a GPT-2, LLaMA, BERT or Marian with config.json, model.safetensors and its "
+          "tokenizer, as Hugging Face's Transformers saves it",
       .min_positional = 1,
       .max_positional = 1,
       .options =

@@ -68,6 +68,7 @@ TEST_CASE("llama2.c tokenizer: unknown characters are bytes, and an input begins
   CHECK(tokenizer->decode(ids) == "\u00e9\n");
   CHECK(tokenizer->encode("").empty());
   CHECK(encode_prompt(*tokenizer, "a").front() == 1);
+  CHECK(encode_prompt(*tokenizer, "").empty());
   CHECK(tokenizer->encode("a").front() != 1);
   CHECK(tokenizer->decode(encode_prompt(*tokenizer, "ab a")) == "ab a");
   CHECK(tokenizer->piece(tokenizer->encode("a").front()).starts_with("\u2581"));

@@ -138,6 +138,11 @@ TEST_CASE(
   CHECK(said_by(shell, "generate runs/m --prompt abc --max-new-tokens 3").starts_with("abc"));
   CHECK(shell.run({"generate", "runs/m", "--max-new-tokens", "3"}).code == 0);
   CHECK_THAT(shell.run({"inspect", "runs/m", "abc d", "--terminal"}).out, containing("<s>"));
+  const std::string pair =
+      "circuit runs/m --clean ad --corrupted da --wrong d";  // an answer has no start token
+  CHECK_THAT(said_by(shell, pair + " --answer a --json"), containing("edges"));
+  check_refused(shell, {"circuit", "runs/m", "--clean", "a", "--corrupted", "d", "--answer", ""}, 2,
+                {"--answer is empty"});
   CHECK(shell.run({"train", "--from", "runs/m", "--steps", "2", "--name", "tuned", "--quiet"}).code == 0);
   io::write(shell.scratch / "theirs/tokenizer.bin", llama2_c_tokenizer({pieces.begin(), pieces.end() - 1}));
   check_refused(shell, {"import", "theirs/m.bin", "--name", "x"}, 3,
