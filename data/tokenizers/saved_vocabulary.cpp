@@ -72,7 +72,7 @@ std::string with_checksum(std::string_view title, std::string_view content) {
 
 std::string_view checked_content(std::string_view bytes, std::string_view title, std::string_view kind,
                                  std::string_view name) {
-  constexpr size_t hash_digits = 64;  // of a SHA-256, in hexadecimal
+  constexpr size_t hash_digits = 64;  // hexadecimal digits of a SHA-256
   constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
   const size_t header_bytes = title.size() + hash_digits + 1;
   if (!bytes.starts_with(title) || bytes.size() <= header_bytes || bytes[header_bytes - 1] != '\n')
