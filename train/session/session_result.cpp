@@ -169,10 +169,13 @@ std::string describe_overfit(const RunFolder& folder) {
   return "no step has given a loss";
 }
 
-/// Scores the test split, with progress under this label.
-Evaluation tested(const Config& config, Module& model, Progress& progress, const char* label) {
+/// Scores the test split, with progress under this label. `with_samples`: also what the model writes.
+Evaluation tested(const Config& config, Module& model, Progress& progress, const char* label,
+                  bool with_samples) {
   const ProgressScope shown(progress, label);
-  return config.task->test(model, config.decode);
+  Evaluation out = config.task->test(model, config.decode);
+  if (with_samples) config.task->add_samples(model, out);
+  return out;
 }
 
 }  // namespace
@@ -197,9 +200,9 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   const double began = seconds_now();
   std::vector<std::pair<std::string, double>> last_scores;
   if (config.task->scores_last() && best.step != outcome.step)
-    last_scores = tested(config, trainer.model(), progress, "last step").scores.list;
+    last_scores = tested(config, trainer.model(), progress, "last step", /*with_samples=*/false).scores.list;
   load(trainer.model(), best.path("model.safetensors"));
-  const Evaluation evaluation = tested(config, trainer.model(), progress, "test");
+  const Evaluation evaluation = tested(config, trainer.model(), progress, "test", /*with_samples=*/true);
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);
   if (!last_scores.empty()) progress.say("last step", score_line({.list = last_scores}));

@@ -86,6 +86,9 @@ class Task {
   /// Scores on the whole test split. The default, of a task without one, gives validate()'s scores and a note
   /// that says so.
   virtual Evaluation test(Module& model, const DecodeOptions& decode) const;
+  /// Adds what the model writes by itself to the result of a test, for a reader of the run: Evaluation's
+  /// `samples`. Scores alone do not need it. Nothing by default.
+  virtual void add_samples(Module&, Evaluation&) const {}
   /// Baselines of the test split. The data must be loaded.
   virtual std::vector<ScoreBaseline> baselines() const { return {}; }
   /// True if the last weights are scored on the test split too, besides the best ones: for benchmarks whose

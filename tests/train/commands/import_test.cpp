@@ -107,7 +107,10 @@ TEST_CASE("import: a file given to evaluate is its test as a whole, with --data 
   check_refused(shell, {"evaluate", "runs/gpt2-001", "--data", "words.txt", "--test-path", "words.txt"}, 2,
                 {"--data and --test-path", "Give one of them"});
   io::write(shell.scratch / "brief.txt", "the moon\n");
-  check_refused(shell, {"evaluate", "runs/gpt2-001", "--data", "brief.txt"}, 3,
+  CHECK_THAT(shell.run({"evaluate", "runs/gpt2-001", "--data", "brief.txt"}).out,
+             containing("tokens of brief.txt in one window"));
+  io::write(shell.scratch / "empty.txt", "");
+  check_refused(shell, {"evaluate", "runs/gpt2-001", "--data", "empty.txt"}, 3,
                 {"the test text is too short"});
 }
 

@@ -134,17 +134,17 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
                        {"perplexity", perplexity_of(loss)},
                        {"bits_per_byte", bits_per_byte(loss * tokens, scored.bytes)},
                        {"word_perplexity", word_perplexity(loss * tokens, scored.words)}};
-    const int64_t stride = data_.options.stride;
-    out.notes = {text(
-        static_cast<int64_t>(tokens), " tokens of ", data_.name_of_test(), " in windows of ", max_length_,
-        stride > 0 ? text(" that score ", stride, " new ones each") : std::string(" that do not overlap"))};
+    out.notes = {text(static_cast<int64_t>(tokens), " tokens of ", data_.tested_text(max_length_))};
+    return out;
+  }
+
+  void add_samples(Module& model, Evaluation& tested) const override {
     std::string why_none;
     const std::vector<int32_t> made = sample_text(model, sampled_tokens, &why_none);
     if (why_none.empty())
-      out.samples.push_back({.source = "(temperature 0.8, top-k 200)", .hypothesis = text_of(made)});
+      tested.samples.push_back({.source = "(temperature 0.8, top-k 200)", .hypothesis = text_of(made)});
     else
-      out.notes.push_back("no sample of text: " + why_none);
-    return out;
+      tested.notes.push_back("no sample of text: " + why_none);
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
@@ -251,7 +251,7 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
   /// Tokens that the windows of the test have in all: with a stride, many are read more than once.
   double tokens_read(const TextWindows& windows) const {
     const int64_t scored = windows.size() - 1, stride = data_.options.stride;
-    if (stride == 0) return static_cast<double>(scored);
+    if (stride == 0 || scored <= max_length_) return static_cast<double>(scored);
     return static_cast<double>(((scored - max_length_) / stride + 1) * max_length_);
   }
 

@@ -2,7 +2,6 @@
 #include "heed/train/tasks/language/lm_data.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "heed/core/io/files.h"
@@ -22,28 +21,19 @@
 namespace heed {
 namespace {
 
-/// A tokenized text, for messages.
-struct MeasuredText {
-  const char* name;
-  const std::string& path;  // empty: made
-  size_t tokens;
-};
+/// Fails when a text has fewer than `needed` tokens. `what`: its use. An empty `path`: the text is made.
+void check_length(const char* what, const std::string& path, size_t tokens, int64_t needed,
+                  const std::string& why, const std::string& advice) {
+  if (static_cast<int64_t>(tokens) >= needed) return;
+  fail(Fault::data, path.empty() ? "data" : path, ": the ", what, " text is too short: it has ", tokens,
+       " of the ", needed, " tokens that ", why, ". Give more text", advice, ".");
+}
 
-/// Fails when a text is shorter than a window of `block` tokens; the error names the shortest one. `fixed`:
-/// the model is there already, and its length is given.
-void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, int64_t max_length, bool fixed) {
-  const MeasuredText& shortest = *std::min_element(
-      texts.begin(), texts.end(),
-      [](const MeasuredText& one, const MeasuredText& other) { return one.tokens < other.tokens; });
-  if (static_cast<int64_t>(shortest.tokens) > block) return;
-  fail(Fault::data, shortest.path.empty() ? "data" : shortest.path, ": the ", shortest.name,
-       " text is too short: it has ", shortest.tokens, " of the ", block + 1,
-       " tokens that a window and the token behind it need, with model.max_length = ", max_length,
-       ". Give more text",
-       shortest.tokens > 1 && !fixed
-           ? text(", or a ", advice("--max-length", "model.max_length"), " below ", shortest.tokens)
-           : "",
-       ".");
+/// Options for a held-out text, which is one window where it is shorter than those of the model.
+WindowOptions fitted(WindowOptions options, const EncodedText& text) {
+  options.block = std::min(options.block, static_cast<int64_t>(text.ids.size()) - 1);
+  options.stride = std::min(options.stride, options.block);
+  return options;
 }
 
 }  // namespace
@@ -135,8 +125,15 @@ HeldOutText LanguageData::held_out(const EncodedText& encoded, std::string_view 
   out.bytes = static_cast<double>(predicted.size());
   out.words = static_cast<double>(blank_separated_words(predicted) +
                                   std::count(predicted.begin(), predicted.end(), '\n'));
-  out.windows = std::make_unique<TextWindows>(ids, windows, encoded.document_starts);
+  out.windows = std::make_unique<TextWindows>(ids, fitted(windows, encoded), encoded.document_starts);
   return out;
+}
+
+std::string LanguageData::tested_text(int64_t tokens_a_window) const {
+  if (test.windows->size() <= tokens_a_window) return text(name_of_test(), " in one window");
+  return text(name_of_test(), " in windows of ", tokens_a_window,
+              options.stride > 0 ? text(" that score ", options.stride, " new ones each")
+                                 : std::string(" that do not overlap"));
 }
 
 void LanguageData::check_options(const Config& config) const {
@@ -201,23 +198,31 @@ void LanguageData::make_windows(const Texts& texts, const TextSplit& split, cons
   const bool same_test = texts.test.empty() || options.test_path == options.validation_path;
   const std::string& validation_file =
       options.validation_path.empty() ? options.path : options.validation_path;
-  EncodedText training = encoded(split.train, options.path);
+  const EncodedText training = encoded(split.train, options.path);
   const EncodedText held = same ? training : encoded(split.validation, validation_file);
   const EncodedText tested = same_test ? held : encoded(texts.test, options.test_path);
   const std::vector<int32_t>& ids = held.ids;
   const bool has_test = !options.test_path.empty();
-  check_lengths(
-      {{has_test ? "test" : "validation", has_test ? options.test_path : validation_file, tested.ids.size()},
-       {"validation", validation_file, ids.size()},
-       {"training", options.path, training.ids.size()}},
-      block, config.model.max_length, is_trained);
+  const std::string one_pair = "one token and the one behind it need";
+  if (has_test) check_length("test", options.test_path, tested.ids.size(), 2, one_pair, "");
+  check_length("validation", validation_file, ids.size(), 2, one_pair, "");
+  if (!same) {
+    const bool may_shorten = training.ids.size() > 1 && !is_trained;
+    check_length(
+        "training", options.path, training.ids.size(), block + 1,
+        text("a window and the token behind it need, with model.max_length = ", config.model.max_length),
+        may_shorten
+            ? text(", or a ", advice("--max-length", "model.max_length"), " below ", training.ids.size())
+            : "");
+  }
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
-  train =
-      std::make_unique<TextWindows>(std::move(training.ids), windows, std::move(training.document_starts));
+  train = std::make_unique<TextWindows>(training.ids, same ? fitted(windows, training) : windows,
+                                        training.document_starts);
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;
-  if (options.eval_batches > 0) estimate = std::make_unique<TextWindows>(ids, windows, held.document_starts);
+  if (options.eval_batches > 0)
+    estimate = std::make_unique<TextWindows>(ids, fitted(windows, held), held.document_starts);
   // Scores do not depend on the batch size; large batches use all cores.
   windows.batch = std::max<int64_t>(4096 / block, 1);
   validation = held_out(held, split.validation, windows);

@@ -65,6 +65,8 @@ class LanguageData {
   std::string name_of_test() const {
     return options.test_path.empty() ? "the validation text" : options.test_path;
   }
+  /// The name of the text that is scored, and how windows of up to `tokens_a_window` tokens cover it: a note.
+  std::string tested_text(int64_t tokens_a_window) const;
   /// Hashes and sizes of the texts, for the manifest.
   std::vector<std::pair<std::string, std::string>> metadata() const { return metadata_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }  ///< fails before load() or load_tokenizer()
@@ -83,7 +85,8 @@ class LanguageData {
   void check_options(const Config& config) const;
   /// Reads or generates the texts, and records their hashes in metadata_.
   Texts read_texts(const std::function<void(const std::string&)>& log);
-  /// Encodes the texts and cuts them into windows. `is_trained`: the model exists, and its length is given.
+  /// Encodes the texts and cuts them into windows; a held-out text shorter than a window is one window.
+  /// `is_trained`: the model exists, and its length is given. Fault::data: a text is too short.
   void make_windows(const Texts& texts, const TextSplit& split, const Config& config, bool is_trained);
   /// Makes the tokenizer of data.tokenizer: from the characters of `all` texts, or learned from `training`.
   void make_tokenizer(std::string_view all, std::string_view training);

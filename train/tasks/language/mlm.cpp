@@ -131,8 +131,7 @@ class MaskedLanguageTask final : public Task, public MapProvider, public Example
     Evaluation out;
     out.scores = scores_of(all);
     out.notes = {text(static_cast<int64_t>(all.weight()), " hidden ones of ", windows.size() - 1,
-                      " tokens of ", data_.name_of_test(), " in windows of ", max_length_,
-                      " that do not overlap")};
+                      " tokens of ", data_.tested_text(max_length_))};
     return out;
   }
 

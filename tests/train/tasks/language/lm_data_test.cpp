@@ -92,7 +92,8 @@ TEST_CASE("language data: every unit of text trains a tokenizer, is checksummed,
     config.task->plan(0);
     again.task->plan(0);
     CHECK(config.task->batch(3).tensors[0].to_doubles() == again.task->batch(3).tensors[0].to_doubles());
-    const Evaluation scored = config.task->test(*model, {});
+    Evaluation scored = config.task->test(*model, {});
+    config.task->add_samples(*model, scored);
     const double loss = named(scored.scores, "loss");
     CHECK(named(scored.scores, "perplexity") == Approx(std::exp(loss)));
     CHECK(named(scored.scores, "bits_per_byte") > 0);
@@ -166,6 +167,29 @@ TEST_CASE("language data: validation and test texts of their own are not cut fro
   CHECK_THAT(said_by_load(pieces), containing("300 pieces"));
 }
 
+TEST_CASE("language data: a held-out text shorter than a window is scored as one window") {
+  const Scratch scratch;
+  std::string numbers;
+  for (int i = 0; i < 40; ++i) numbers += text(i, " ");
+  io::write(scratch / "long.txt", numbers);
+  io::write(scratch / "short.txt", "5 3 8 2 9 1");
+  const std::string brief = (scratch / "short.txt").string();
+  Config config = lm({{"data.tokenizer", "ids"},
+                      {"data.path", (scratch / "long.txt").string()},
+                      {"data.validation_path", brief},
+                      {"data.test_path", brief},
+                      {"data.stride", "12"}});
+  const auto module = loaded_model(config);
+  auto& model = dynamic_cast<DecoderOnly&>(*module);
+  const std::vector<int32_t> ids{5, 3, 8, 2, 9}, next{3, 8, 2, 9, 1};
+  const Tensor input = Tensor::of<int32_t>(ids, Shape{1, 5}), target = Tensor::of<int32_t>(next, Shape{1, 5});
+  const double wanted = cross_entropy(model(input, {}), target).item();
+  CHECK(named(config.task->validate(model), "loss") == Approx(wanted).epsilon(1e-6));
+  const Evaluation test = config.task->test(model, {});
+  CHECK(named(test.scores, "loss") == Approx(wanted).epsilon(1e-6));
+  CHECK_THAT(test.notes.front(), containing(text("5 tokens of ", brief, " in one window")));
+}
+
 TEST_CASE("language data: documents are read as if each were alone") {
   const DefaultDevice device(any_device());
   const Scratch scratch;
@@ -237,14 +261,15 @@ TEST_CASE("language data: what cannot be is refused with the key") {
   CHECK_THAT(refused({{"data.path", scratch.path().string()}}, Fault::file), containing("is a folder"));
   CHECK_THAT(refused({{"data.path", path}, {"data.test_path", "nowhere.txt"}}, Fault::file),
              containing("nowhere.txt"));
-  io::write(scratch / "short.txt", text(std::string(100, 'a'), "\n"));
+  io::write(scratch / "short.txt", text(std::string(12, 'a'), "\n"));
   CHECK_THAT(refused({{"data.path", (scratch / "short.txt").string()}}, Fault::data),
-             containing("the validation text is too short: it has 11 of the 17 tokens that a window and the "
+             containing("the training text is too short: it has 11 of the 17 tokens that a window and the "
                         "token behind it need, with model.max_length = 16") &&
                  containing("or a model.max_length below 11."));
-  io::write(scratch / "one.txt", "ab");
-  CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
-             containing((scratch / "one.txt").string() + ": the test text is too short: it has 2 of the 17"));
+  io::write(scratch / "one.txt", "a");
+  CHECK_THAT(
+      refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
+      containing((scratch / "one.txt").string() + ": the test text is too short: it has 1 of the 2 tokens"));
   CHECK_THAT(refused({{"data.tokenizer", "byte_pair"}, {"data.vocabulary", "100"}}, Fault::usage),
              containing("size = 100"));
   CHECK_THAT(
