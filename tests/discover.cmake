@@ -1,4 +1,4 @@
-# Asks a test program for its cases and writes them as ctest cases, labelled fast or slow by the tag [slow].
+# Asks a test program for its cases and writes them as ctest cases, labelled fast or slow by the tag [slow]; slow ones start first (COST).
 # Catch2's own script lists a program that crashes as one without tests, and lets a name that matches no case pass.
 if(CATCH_VERSION VERSION_LESS 3)
   set(names_only --list-test-names-only)
@@ -14,9 +14,11 @@ foreach(label IN ITEMS fast slow)
   if(label STREQUAL "slow")
     set(which "[slow]~[.]")
     set(timeout 1200)
+    set(cost 100)
   else()
     set(which "~[slow]~[.]")
     set(timeout 300)
+    set(cost 0)
   endif()
   execute_process(COMMAND "${PROGRAM}" "${which}" ${names_only} OUTPUT_VARIABLE names RESULT_VARIABLE result)
   if(NOT result MATCHES "^[0-9]+$")  # version 2 returns the number of cases, a crash returns words
@@ -33,7 +35,7 @@ foreach(label IN ITEMS fast slow)
     if(NOT name STREQUAL "")
       string(REGEX REPLACE "([],[])" "\\\\\\1" pattern "${name}")
       string(APPEND script "add_test([==[${PREFIX}${name}]==] \"${PROGRAM}\" [==[${pattern}]==] ${strict})\n"
-             "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES LABELS ${label} TIMEOUT ${timeout})\n")
+             "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES LABELS ${label} TIMEOUT ${timeout} COST ${cost})\n")
       math(EXPR count "${count} + 1")
     endif()
   endforeach()
