@@ -112,6 +112,20 @@ kernel::AttentionParams with(std::shared_ptr<const ScoreFormula> score,
   return {.scale = scale, .formulas = {.score = std::move(score), .mask = std::move(mask)}};
 }
 
+/// Counts the blocks of pairs that attention asks a mask about.
+struct CountedMask final : MaskFormula {
+  explicit CountedMask(std::shared_ptr<const MaskFormula> wrapped) : mask(std::move(wrapped)) {}
+  void visible_keys(const PairBlock& pairs, uint64_t* bits) const override {
+    ++count;
+    mask->visible_keys(pairs, bits);
+  }
+  KeyBounds bounds(int64_t batch, int64_t head, int64_t query) const override {
+    return mask->bounds(batch, head, query);
+  }
+  std::shared_ptr<const MaskFormula> mask;
+  mutable std::atomic<int64_t> count = 0;
+};
+
 }  // namespace
 
 TEST_CASE("pair formulas: attention computes what plain loops do") {
@@ -216,7 +230,7 @@ TEST_CASE("pair formulas: bits do not depend on the number of threads") {
   const auto one = run(x, params);
   for (const int count : {2, 8}) {
     set_threads(count);
-    CHECK(run(x, params) == one);
+    CHECK((run(x, params) == one));
   }
   set_threads(before);
 }
@@ -259,33 +273,30 @@ TEST_CASE("pair formulas: scores are never rounded") {
   const auto params = with(score_formula(capped), mask_formula(in_document));
   const auto exact = run(x, params);
   const Autocast autocast(Rounding::bf16);
-  CHECK(run(x, [&](const Heads& y) { return attention(y.q, y.k, y.v, params); }) == exact);
+  const auto found = run(x, [&](const Heads& y) { return attention(y.q, y.k, y.v, params); });
+  CHECK((found == exact));
 }
 
 TEST_CASE("pair formulas: hidden tiles are skipped, and bounds spare the questions about them") {
   const Heads x = heads(DType::f32, 1024, 1024);
-  std::atomic<int64_t> asked = 0;
-  const auto same = [&](auto, auto, auto i, auto j) {
-    asked.fetch_add(1, std::memory_order_relaxed);
-    return i / 128 == j / 128;
-  };
-  const auto counted = [&](const kernel::AttentionParams& params) {
+  const auto same = [](auto, auto, auto i, auto j) { return i / 128 == j / 128; };
+  const auto bounds = [](auto, auto, auto i) { return KeyBounds{i / 128 * 128, i / 128 * 128 + 128}; };
+  const auto counted = [&](std::shared_ptr<const MaskFormula> mask) {
+    const auto blocks = std::make_shared<CountedMask>(std::move(mask));
     Count::reset();
-    asked = 0;
-    auto result = run(x, params);
-    return std::tuple(std::move(result), Count::flops().load(), asked.load());
+    auto result = run(x, with({}, blocks));
+    return std::tuple(std::move(result), Count::flops().load(), blocks->count.load());
   };
-  const auto [all, all_flops, none] = counted({.scale = scale});
-  const auto [found, flops, questions] = counted(with({}, mask_formula(same)));
-  const auto [bounded, bounded_flops, fewer] = counted(with({}, mask_formula(same, [](auto, auto, auto i) {
-                                                              const int64_t begin = i / 128 * 128;
-                                                              return KeyBounds{begin, begin + 128};
-                                                            })));
-  CHECK(found == bounded);
+  const auto everything = [](auto, auto, auto, auto) { return true; };
+  const auto [all, all_flops, all_blocks] = counted(mask_formula(everything));
+  const auto [found, flops, blocks] = counted(mask_formula(same));
+  const auto [bounded, bounded_flops, bounded_blocks] = counted(mask_formula(same, bounds));
+  CHECK((found == bounded));
   CHECK(flops == bounded_flops);
   CHECK(static_cast<double>(flops) < 0.2 * static_cast<double>(all_flops));
-  CHECK(questions == 2 * 2 * 4 * 1024 * 1024);  // forward and backward
-  CHECK(fewer == questions / 8);
+  CHECK(all_blocks == 2 * 2 * 4 * 16 * 16);  // forward and backward
+  CHECK(blocks == all_blocks);
+  CHECK(bounded_blocks == all_blocks / 8);
 }
 
 TEST_CASE("pair formulas: decoding gives the rows of the whole") {
