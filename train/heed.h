@@ -22,6 +22,7 @@
 #include "heed/core/io/npy.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/random.h"
+#include "heed/core/score_formula.h"
 #include "heed/core/tensor.h"
 #include "heed/core/tensor_npy.h"
 #include "heed/data/batching/data_loader.h"

@@ -30,6 +30,7 @@ Tensor ScaledDotProductAttention::attend(Heads heads, const AttentionInput& inpu
   call.relative = modifiers().distance_bias(heads.q, queries, keys, first_query);
   call.sink = modifiers().sink(heads.q);
   call.softcap = modifiers().softcap();
+  call.formulas = formulas(input);
   return attention(heads.q, heads.k, heads.v, call);
 }
 

@@ -2,6 +2,7 @@
 #include "heed/attention/base/scored_attention.h"
 
 #include "heed/attention/base/grouped_query.h"
+#include "heed/autograd/pair_formulas.h"
 
 namespace heed {
 
@@ -16,8 +17,11 @@ int64_t ScoredAttention::first_position(const Tensor& scores, const AttentionInp
 
 Tensor ScoredAttention::weights(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
   Tensor scores = score(heads.q, repeat_heads(heads.k, heads.q.extent(1)), input);
+  const PairFormulas own = formulas(input);
+  if (own.score) scores = apply_formula(scores, own.score, first_query);
   if (modifiers().acts_on_scores()) scores = modifiers().modified_scores(scores, heads.q, first_query);
   if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
+  if (own.mask) scores = apply_mask(scores, own.mask, first_query);
   return modifiers().with_sink(weigh(scores, heads.q, input), scores);
 }
 

@@ -16,6 +16,10 @@ class ScoredAttention : public MultiHeadAttention {
  protected:
   /// q [B, H, Tq, d], k [B, H, Tk, d] -> scores [B, H, Tq, Tk], unmasked.
   virtual Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const = 0;
+  /// Formulas of a program for the scores and masks of one forward pass (docs/how-to/own-scores.md); by
+  /// default none. The positions of queries are those among the keys. A formula of scores comes before the
+  /// position biases.
+  virtual PairFormulas formulas(const AttentionInput&) const { return {}; }
   /// Weights of masked scores, both [B, H, Tq, Tk]; by default the softmax of each row.
   virtual Tensor weigh(const Tensor& scores, const Tensor& q, const AttentionInput& input) const;
 

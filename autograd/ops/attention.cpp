@@ -32,6 +32,11 @@ kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k
                 Tk = params.keys ? params.keys.longest : k.extent(2);
   settle_common(op, batch, params);
   if (!(params.softcap >= 0)) fail(op, ": softcap ", params.softcap, ". It must be above 0, or 0 for none.");
+  check_formulas(op, q, params.formulas);
+  if (params.formulas.score && params.softcap > 0) {
+    fail(op, ": a softcap of ", params.softcap,
+         " and a formula of scores. Write the cap into the formula: softcap * tanh(score / softcap).");
+  }
   const int64_t H = q.extent(1), span = Tq + Tk - 1;
   if (params.relative) {
     agree(op, q, params.relative);

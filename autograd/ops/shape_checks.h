@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "heed/core/kernels/attention/attention.h"
 #include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 #include "heed/core/tensor.h"
@@ -76,6 +77,14 @@ inline void check_lengths(const char* op, const Tensor& lengths, int64_t batch,
 inline void check_dropout(const char* op, double dropout, const Draw& draw) {
   if (dropout < 0 || dropout >= 1) fail(op, ": dropout ", dropout, ". It must be at least 0 and below 1.");
   if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+}
+
+/// Fails where formulas of a program are given and x is not on the CPU.
+inline void check_formulas(const char* op, const Tensor& x, const PairFormulas& formulas) {
+  if (formulas && x.device() != Device::cpu) {
+    fail(op, ": formulas of scores and masks run on the CPU, and ", x.shape(), " is on ", x.device(),
+         ". Move the tensors with to(Device::cpu), or write the formula as a bias of the scores.");
+  }
 }
 
 /// The number of sequences in x [B, ...], or in packed x [1, ...]. Fails where packed sequences do not fit x:

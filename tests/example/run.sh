@@ -75,6 +75,13 @@ case $name in
     echo "$said" | grep -q '^gradcheck: passed;.* 60 elements compared' || fault "its gradient is not checked: $said"
     echo "$said" | grep -q 'step 300  loss 0[.][0-4]' || fault "it does not learn which digit is marked: $said"
     ;;
+  own_scores)
+    said=$("$program")
+    echo "$said" | grep -q '^gradcheck: passed;.* 648 elements compared' || fault "its gradient is not checked: $said"
+    echo "$said" | grep -q 'step 150  loss 0[.]0' || fault "it does not learn the name of each document: $said"
+    echo "$said" | awk '/^documents: / { seen = $2 > 4 && $NF < 1e-4 } END { exit !seen }' ||
+      fault "a document depends on those beside it: $said"
+    ;;
   vision_transformer)
     said=$("$program" run)
     at_least "$said" 0.9

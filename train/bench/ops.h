@@ -34,7 +34,8 @@ class Ops {
 /// Normally distributed f32 numbers on the default device.
 Tensor numbers(const Shape& shape, Rng& rng);
 
-/// Reductions, sorting, gathering, segment means, tree nodes, recurrent cells and causal scans.
+/// Reductions, sorting, gathering, segment means, tree nodes, recurrent cells, causal scans, and attention by
+/// formulas of a program.
 void sequence_ops(Ops& ops, Rng& rng);
 
 }  // namespace heed::bench

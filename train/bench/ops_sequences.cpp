@@ -1,4 +1,9 @@
-// heed bench ops: kernels that reduce, sort and gather, and scans along a sequence.
+// heed bench ops: kernels that reduce, sort and gather, scans along a sequence, and attention by formulas.
+#include <cmath>
+
+#include "heed/autograd/no_grad.h"
+#include "heed/autograd/node.h"
+#include "heed/autograd/ops.h"
 #include "heed/core/kernels/content/bucket.h"
 #include "heed/core/kernels/content/gather.h"
 #include "heed/core/kernels/content/segment_mean.h"
@@ -9,6 +14,7 @@
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
+#include "heed/core/score_formula.h"
 #include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/ops.h"
 
@@ -105,6 +111,46 @@ void scans(Ops& ops, Rng& rng) {
            [&] { launch<kernel::DecayScanBack>(default_device, x, none, dout, none, dx); });
 }
 
+/// Built-in forms of attention, each beside formulas for the same, which are compiled with the options of
+/// this file: a causal mask, ALiBi. A step is a forward and a backward pass.
+void attentions(Ops& ops, Rng& rng) {
+  if (default_device != Device::cpu) return;  // formulas run on the CPU
+  constexpr int64_t length = 2048, heads = 8;
+  const Shape shape{2, heads, length, 64};
+  const Tensor q = leaf(numbers(shape, rng)), k = leaf(numbers(shape, rng)), v = leaf(numbers(shape, rng)),
+               dout = numbers(shape, rng);
+  const auto time = [&](const std::string& name, const kernel::AttentionParams& params) {
+    ops.time(name.c_str(), q.size(), 3, 1, [&] {
+      const NoGrad no_grad;
+      attention(q, k, v, params);
+    });
+    ops.time((name + ", step").c_str(), q.size(), 8, 4, [&] {
+      backward(attention(q, k, v, params), dout);
+      for (const Tensor* x : {&q, &k, &v}) x->node()->grad = Tensor();
+    });
+  };
+  const auto sees = [](int64_t, int64_t, int64_t i, int64_t j) { return j <= i; };
+  const auto bounds = [](int64_t, int64_t, int64_t i) { return KeyBounds{0, i + 1}; };
+  time("attention, causal", {.scale = 0.125, .causal = true});
+  time("attention, mask", {.scale = 0.125, .formulas = {.mask = mask_formula(sees)}});
+  time("attention, bounds", {.scale = 0.125, .formulas = {.mask = mask_formula(sees, bounds)}});
+
+  float slopes[heads];
+  std::vector<float> distances;
+  for (int64_t h = 0; h < heads; ++h) {
+    slopes[h] = std::exp2(-static_cast<float>(h + 1));
+    for (int64_t distance = 1 - length; distance < length; ++distance)
+      distances.push_back(-slopes[h] * static_cast<float>(distance));
+  }
+  const auto alibi = [&slopes](int64_t, int64_t h, int64_t i, int64_t j, auto s) {
+    return s - slopes[h] * static_cast<float>(i - j);
+  };
+  time("attention, ALiBi", {.scale = 0.125,
+                            .causal = true,
+                            .relative = Tensor::of<float>(distances, Shape{heads, 2 * length - 1})});
+  time("attention, score", {.scale = 0.125, .causal = true, .formulas = {.score = score_formula(alibi)}});
+}
+
 }  // namespace
 
 void sequence_ops(Ops& ops, Rng& rng) {
@@ -112,6 +158,7 @@ void sequence_ops(Ops& ops, Rng& rng) {
   head_ops(ops, rng);
   recurrences(ops, rng);
   scans(ops, rng);
+  attentions(ops, rng);
 }
 
 }  // namespace heed::bench

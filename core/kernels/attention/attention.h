@@ -2,10 +2,27 @@
 // 2205.14135; Rabe and Staats 2021, arXiv 2112.05682.
 #pragma once
 
+#include <memory>
+
 #include "heed/core/isa.h"
 #include "heed/core/matmul_precision.h"
 #include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
+
+namespace heed {
+
+class MaskFormula;
+class ScoreFormula;
+
+/// Formulas of a program for each pair of a query and a key (core/score_formula.h). Either may be null.
+struct PairFormulas {
+  std::shared_ptr<const ScoreFormula> score = {};  ///< changes scores
+  std::shared_ptr<const MaskFormula> mask = {};    ///< hides keys
+
+  explicit operator bool() const { return score != nullptr || mask != nullptr; }  ///< true with either
+};
+
+}  // namespace heed
 
 namespace heed::kernel {
 
@@ -26,6 +43,9 @@ struct AttentionParams {
   Rounding rounding = Rounding::none;  ///< rounds factors of products on devices; bf16: on CPUs with AMX
   PackedSequences queries = {};        ///< how q, out and their gradients are packed; empty: they are padded
   PackedSequences keys = {};           ///< how k, v and their gradients are packed; empty: they are padded
+  /// Formulas of a program, on the CPU alone: of scores `scale q . k`, before anything is added to them, and
+  /// of the mask. A formula of scores excludes a softcap, and either of them rounding.
+  PairFormulas formulas = {};
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,

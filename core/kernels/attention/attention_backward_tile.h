@@ -79,6 +79,7 @@ class BackwardTile {
                           dout_transposed_ + r.query_begin, padded_queries_, grad_scores_ + first_pair,
                           padded_queries_, /*add=*/false);
     });
+    modifiers.apply_formula(tile_mask, weights_, padded_queries_, modifiers.slopes);
     const bool has_dropout = modifiers.keep_mask != nullptr;
     if (modifiers.changes_scores()) {
       has_dropout ? score_gradients<true, true>(tile_mask, modifiers)
@@ -88,6 +89,7 @@ class BackwardTile {
                   : score_gradients<false, false>(tile_mask, modifiers);
     }
     if (diagonals != nullptr) add_diagonals(tile_mask, diagonals);
+    if (modifiers.formula != nullptr) multiply_by_slopes(tile_mask, modifiers.slopes);
     // Now weights_ holds weights after dropout and grad_scores_ gradients of scores: dv [keys, dv] += weights
     // dout and dk [keys, d] += grad_scores q.
     tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
@@ -170,6 +172,17 @@ class BackwardTile {
             simd::store(grad_score, p * (dp - delta));
           }
         }
+      }
+    });
+  }
+
+  /// grad_scores *= slopes, both [keys, padded queries]: gradients before the formula of scores. A hidden
+  /// pair keeps its 0, whatever its slope is.
+  void multiply_by_slopes(const TileMask& tile_mask, const T* slopes) {
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      for (int64_t j = r.key_begin; j < r.key_end; ++j) {
+        for (int64_t i = pair_index(j, r.query_begin); i < pair_index(j, r.query_end); ++i)
+          grad_scores_[i] = grad_scores_[i] == T(0) ? T(0) : grad_scores_[i] * slopes[i];
       }
     });
   }

@@ -66,7 +66,7 @@ void Attention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& 
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
       if (call.rounds) return amx::attention_forward(DenseTiles<T>{call}, q, k, v, out, lse);
     }
-    const bool row_by_row = call.Tq <= few_queries && !call.has_dropout;
+    const bool row_by_row = call.Tq <= few_queries && !call.has_dropout && !params.formulas;
     attention_forward<T>(DenseTiles<T>{call, row_by_row}, q, k, v, out, lse);
   });
 }

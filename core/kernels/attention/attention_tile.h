@@ -10,6 +10,7 @@
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/attention/tile_mask.h"
 #include "heed/core/kernels/gemm/small_gemm.h"
+#include "heed/core/score_formula.h"
 
 namespace heed::kernel {
 
@@ -52,16 +53,37 @@ inline uint64_t low_bits(int64_t count) {
   return count <= 0 ? 0 : count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-/// Softcap, bias, mask and dropout of a tile of queries and a tile of keys.
+/// Softcap, bias, mask, dropout and formula of a tile of queries and a tile of keys.
 template <class T>
 struct ScoreModifiers {
   const PairBits<T>* visible = nullptr;    ///< pairs that the mask leaves; null: all
   const PairBits<T>* keep_mask = nullptr;  ///< pairs that dropout keeps; null: all
   T keep_scale = 1;
-  const T* bias = nullptr;  ///< [keys, padded queries], in log2 units; null: none
-  T softcap = 0;            ///< in log2 units; 0: none
+  const T* bias = nullptr;                ///< [keys, padded queries], in log2 units; null: none
+  T softcap = 0;                          ///< in log2 units; 0: none
+  const ScoreFormula* formula = nullptr;  ///< comes before all others; null: none
+  PairBlock pairs = {};                   ///< tells the formula which pairs the tile has
+  T* slopes = nullptr;                    ///< [64, 64], for the derivatives of the formula
 
   bool changes_scores() const { return visible != nullptr || bias != nullptr || softcap != 0; }
+  /// Applies the formula, if there is one, to the scores [keys, padded queries] of a tile, in log2 units, and
+  /// writes its derivatives to slopes_out, laid out as the scores; null: nowhere.
+  void apply_formula(const TileMask& tile_mask, T* scores, int64_t padded_queries, T* slopes_out) const {
+    if (formula == nullptr) return;
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      const int64_t first_pair = r.key_begin * padded_queries + r.query_begin;
+      PairBlock block = pairs;
+      block.first_query += r.query_begin;
+      block.queries = r.query_end - r.query_begin;
+      block.first_key += r.key_begin;
+      block.keys = r.key_end - r.key_begin;
+      formula->apply(ScoreBlock<T>{.pairs = block,
+                                   .scores = scores + first_pair,
+                                   .key_stride = padded_queries,
+                                   .unit = static_cast<T>(ln_2),
+                                   .slopes = slopes_out == nullptr ? nullptr : slopes_out + first_pair});
+    });
+  }
 };
 
 /// tanh(x) by one exp2. Its absolute error is that of one rounding, which is enough for a softcap.
@@ -142,6 +164,7 @@ class ForwardTile {
                      d_, k + r.key_begin * ldk, ldk, q_transposed_ + r.query_begin, padded_queries_,
                      scores_ + r.key_begin * padded_queries_ + r.query_begin, padded_queries_, /*add=*/false);
     });
+    modifiers.apply_formula(tile_mask, scores_, padded_queries_, nullptr);
     const bool has_dropout = modifiers.keep_mask != nullptr;
     if (modifiers.changes_scores()) {
       has_dropout ? scores_to_weights<true, true>(tile_mask, modifiers)

@@ -37,12 +37,16 @@ inline constexpr int64_t few_queries = 3;
 template <class T>
 struct AttentionCall : AttentionScores<T> {
   DropoutParams dropout;
-  bool rounds;  ///< AMX computes the call in bf16
+  bool rounds;                        ///< AMX computes the call in bf16
+  const ScoreFormula* score_formula;  ///< null: none
+  const MaskFormula* mask_formula;    ///< null: none
 
   AttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params)
       : AttentionScores<T>(q, k, v, params),
         rounds(params.rounding == Rounding::bf16 && std::is_same_v<T, float> && has_amx() &&
-               this->Tq > few_queries) {
+               this->Tq > few_queries && !params.formulas),
+        score_formula(params.formulas.score.get()),
+        mask_formula(params.formulas.mask.get()) {
     if (this->has_dropout) dropout = DropoutParams::of(params.dropout, params.draw);
   }
   /// True for heads so short that the hardware prefetcher cannot learn their layout.
@@ -72,6 +76,7 @@ template <class T>
 struct TilePair {
   PairBits<T> visible, keep_mask;
   alignas(64) T bias[tile * tile];
+  alignas(64) T slopes[tile * tile];
   int32_t key_index[tile];
   TileMask tile_mask;
   ScoreModifiers<T> modifiers;

@@ -1,12 +1,14 @@
 // The tiles of dense attention: 64 queries and, in runs of 64, all the keys that they see.
 #pragma once
 
+#include <bit>
+
 #include "heed/core/kernels/attention/attention_tiles.h"
 
 namespace heed::kernel {
 
-/// Tiles of a call in which every query sees all keys, except those past the key length and, if causal, those
-/// after it. See attention_tiles.h for the members.
+/// Tiles of a call in which every query sees all keys, except those past the key length, if causal those
+/// after it, and those that a formula hides. See attention_tiles.h for the members.
 template <class T>
 struct DenseTiles {
   using Queries = QueryTile;
@@ -37,14 +39,15 @@ struct DenseTiles {
   int64_t max_key_runs(int64_t heads) const { return 16 / heads; }
 
   bool sees(const QueryTile& queries, int64_t key_begin, int64_t key_end) const {
-    return key_begin < end_of_keys(queries, key_end);
+    const KeyBounds keys = seen_keys(queries, key_begin, key_end);
+    return keys.begin < keys.end;
   }
 
   template <class F>
   void each_key_tile(const QueryTile& queries, int64_t key_begin, int64_t key_end, TilePair<T>& tile_pair,
                      F&& f) const {
-    const int64_t end = end_of_keys(queries, key_end);
-    for (int64_t j = key_begin; j < end; j += tile) {
+    const auto [begin, end] = seen_keys(queries, key_begin, key_end);
+    for (int64_t j = begin; j < end; j += tile) {
       const int64_t num_keys = std::min(tile, end - j);
       prepare(queries, j, num_keys, tile_pair);
       f(TileRows{j - key_begin, num_keys});
@@ -74,6 +77,22 @@ struct DenseTiles {
   int64_t end_of_keys(const QueryTile& queries, int64_t key_end) const {
     return std::min(key_end, call.num_keys_before(queries.b, queries.rows.first + queries.rows.count));
   }
+  /// The keys of [key_begin, key_end) that the queries may see: from the first of a tile, counted from
+  /// key_begin, to end_of_keys() or, if that is less, the bounds of the mask's formula.
+  KeyBounds seen_keys(const QueryTile& queries, int64_t key_begin, int64_t key_end) const {
+    const KeyBounds keys{key_begin, end_of_keys(queries, key_end)};
+    if (call.mask_formula == nullptr || keys.begin >= keys.end) return keys;
+    KeyBounds all{keys.end, keys.begin};
+    for (int64_t n = 0; n < queries.rows.count; ++n) {
+      const KeyBounds one =
+          call.mask_formula->bounds(queries.b, queries.h, call.first_query + queries.rows[n]);
+      if (one.begin >= one.end) continue;
+      all.begin = std::min(all.begin, one.begin);
+      all.end = std::max(all.end, one.end);
+    }
+    const int64_t skipped_tiles = std::max<int64_t>(0, all.begin - keys.begin) / tile;
+    return {keys.begin + skipped_tiles * tile, std::min(keys.end, all.end)};
+  }
 
   /// Sets the masks, bias and dropout of a tile of queries with keys [j, j + num_keys).
   void prepare(const QueryTile& queries, int64_t j, int64_t num_keys, TilePair<T>& tile_pair) const {
@@ -83,7 +102,19 @@ struct DenseTiles {
     tile_pair.tile_mask.count = 0;
     tile_pair.modifiers = {};
     tile_pair.modifiers.softcap = call.softcap;
-    if (call.causal && seen_by_first < num_keys) {
+    if (call.score_formula != nullptr || call.mask_formula != nullptr)
+      tile_pair.modifiers.pairs = {.batch = queries.b,
+                                   .head = queries.h,
+                                   .first_query = call.first_query + i,
+                                   .queries = num_queries,
+                                   .first_key = j,
+                                   .keys = num_keys};
+    tile_pair.modifiers.formula = call.score_formula;
+    tile_pair.modifiers.slopes = tile_pair.slopes;
+    if (call.mask_formula != nullptr) {
+      ask_mask_formula(seen_by_first, tile_pair);
+      if (tile_pair.tile_mask.count == 0) return;
+    } else if (call.causal && seen_by_first < num_keys) {
       for (int64_t begin = 0; begin < num_queries; begin += TileMask::queries_per_group) {
         const int64_t end = std::min(begin + TileMask::queries_per_group, num_queries);
         tile_pair.tile_mask.add({.query_begin = begin,
@@ -107,6 +138,34 @@ struct DenseTiles {
       tile_pair.modifiers.keep_mask = &tile_pair.keep_mask;
       tile_pair.modifiers.keep_scale = call.keep_scale;
     }
+  }
+
+  /// Sets the mask of a tile to the pairs that the formula leaves visible, of those that a causal mask
+  /// leaves. No rectangle: none.
+  void ask_mask_formula(int64_t seen_by_first, TilePair<T>& tile_pair) const {
+    const int64_t num_queries = tile_pair.modifiers.pairs.queries, num_keys = tile_pair.modifiers.pairs.keys;
+    uint64_t visible[tile] = {};
+    call.mask_formula->visible_keys(tile_pair.modifiers.pairs, visible);
+    const uint64_t all_keys = low_bits(num_keys);
+    bool sees_all = true;
+    for (int64_t query = 0; query < num_queries; ++query) {
+      if (call.causal) visible[query] &= low_bits(seen_by_first + query);
+      sees_all = sees_all && visible[query] == all_keys;
+    }
+    for (int64_t begin = 0; begin < num_queries; begin += TileMask::queries_per_group) {
+      const int64_t end = std::min(begin + TileMask::queries_per_group, num_queries);
+      uint64_t seen = 0;
+      for (int64_t query = begin; query < end; ++query) seen |= visible[query];
+      if (seen == 0) continue;
+      tile_pair.tile_mask.add({.query_begin = begin,
+                               .query_end = end,
+                               .key_begin = std::countr_zero(seen),
+                               .key_end = tile - std::countl_zero(seen)});
+    }
+    if (sees_all) return;
+    for (int64_t query = 0; query < simd::padded<T>(num_queries); ++query)
+      tile_pair.visible.set(query, visible[query]);
+    tile_pair.modifiers.visible = &tile_pair.visible;
   }
 
   /// bias [keys, padded queries] += the relative bias in log2 units; = it where the call has no other bias.
