@@ -1,5 +1,5 @@
 # Folders of Hugging Face's Transformers in and out. In: a LLaMA of the package transformers with random weights, tied and
-# untied, and a tokenizer of its own through `heed import`: the attention maps and 40 greedy tokens are the same. Out: a model of
+# untied, and a tokenizer of its own, byte pairs or Unigram, through `heed import`: the attention maps and 40 greedy tokens are the same. Out: a model of
 # LLaMA's shape and one of GPT-2's that Heed trained through `heed export --as huggingface`: the tokens of a text are the same,
 # and its loss is that of `heed evaluate`. Both ways: Marians with random weights and sentencepiece models of their own: maps,
 # probabilities of tokens, greedy translations and those of a beam of 4 are the same, and what goes in and out has the same bytes.
@@ -18,7 +18,7 @@ try:
     import safetensors.torch
     import sentencepiece
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import (AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel,
                               MarianTokenizer, PreTrainedTokenizerFast)
 except ImportError as error:
@@ -35,15 +35,27 @@ SHAPES = {
 }
 
 
-def made(folder, text, is_tied):
+def unigram(text):
+    """A tokenizer of the type Unigram, as T5 has, without a normalizer."""
+    learned = Tokenizer(models.Unigram())
+    learned.normalizer, learned.pre_tokenizer, learned.decoder = normalizers.NFKC(), pre_tokenizers.Metaspace(), decoders.Metaspace()
+    learned.train([text], trainers.UnigramTrainer(vocab_size=600, special_tokens=['<pad>', '<s>', '</s>', '<unk>'], unk_token='<unk>', show_progress=False))
+    return PreTrainedTokenizerFast(tokenizer_object=learned, bos_token='<s>', eos_token='</s>', unk_token='<unk>', pad_token='<pad>')
+
+
+def byte_pairs(text):
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
     bpe.decoder = decoders.ByteLevel()
     bpe.train([text], trainers.BpeTrainer(vocab_size=600, special_tokens=['<|endoftext|>'], show_progress=False,
                                           initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token='<|endoftext|>', eos_token='<|endoftext|>')
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token='<|endoftext|>', eos_token='<|endoftext|>')
+
+
+def made(folder, text, is_tied, learn=byte_pairs):
+    tokenizer = learn(text)
     torch.manual_seed(1)
-    config = LlamaConfig(vocab_size=bpe.get_vocab_size(), hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
+    config = LlamaConfig(vocab_size=len(tokenizer), hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
                          num_key_value_heads=2, max_position_embeddings=128, rope_parameters={'rope_type': 'default', 'rope_theta': 20000.0},
                          rope_theta=20000.0, initializer_range=0.3, tie_word_embeddings=is_tied, bos_token_id=0, eos_token_id=0,
                          attn_implementation='eager')
@@ -114,9 +126,8 @@ class Judge:
         self.failed = self.failed or not holds
         print(f'{what}: {numbers}{"" if holds else "  FAILED"}')
 
-    def goes_in(self, is_tied):
-        kind = 'tied' if is_tied else 'untied'
-        model, tokenizer = made(self.room / kind, self.text, is_tied)
+    def goes_in(self, kind):
+        model, tokenizer = made(self.room / kind, self.text, kind == 'tied', unigram if kind == 'unigram' else byte_pairs)
         self.heed('import', kind, '--name', kind)
         self.heed('inspect', f'runs/{kind}', PROMPT, '--out', f'maps-{kind}')
         ids = tokenizer(PROMPT, return_tensors='pt').input_ids
@@ -129,6 +140,15 @@ class Judge:
         said = self.heed('generate', f'runs/{kind}', '--prompt', PROMPT, '--max-new-tokens', '40', '--temperature', '0')
         same = len(wanted.strip()) > 20 and wanted.strip() in said
         self.check(f'in, {kind}, {len(after)} greedy tokens', same, 'the same' if same else f'{said!r} here, {wanted!r} there')
+
+    def out_again(self, kind):
+        """What goes out has the tokens of what went in."""
+        self.heed('export', f'runs/{kind}', '--as', 'huggingface', '--out', f'{kind}-out')
+        before, after = (AutoTokenizer.from_pretrained(self.room / folder) for folder in (kind, f'{kind}-out'))
+        lines = [line for line in open(self.text, encoding='utf-8').read().split('\n')[:2000]] + [PROMPT, 'a</s>b', '\ufb01\u2581']
+        same = sum(before(line).input_ids == after(line).input_ids for line in lines)
+        named = all(getattr(before, name) == getattr(after, name) for name in ('bos_token', 'eos_token', 'unk_token', 'pad_token'))
+        self.check(f'in and out, {kind}, tokens of {len(lines)} lines', same == len(lines) and named, f'{same} the same, names of tokens {"too" if named else "not"}')
 
     def in_parts(self, kind):
         """The same model in several files is the same weights, and special tokens of a prompt have their ids."""
@@ -214,9 +234,11 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as room, torch.no_grad():
         judge = Judge(args.heed, args.text, pathlib.Path(room))
-        for is_tied in (True, False):
-            judge.goes_in(is_tied)
-            judge.in_parts('tied' if is_tied else 'untied')
+        for kind in ('tied', 'untied'):
+            judge.goes_in(kind)
+            judge.in_parts(kind)
+        judge.goes_in('unigram')
+        judge.out_again('unigram')
         for shape in SHAPES:
             judge.goes_out(shape)
         lines = open(args.text, encoding='utf-8').read().split('\n')

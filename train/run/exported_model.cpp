@@ -14,6 +14,12 @@ void demand_byte_pairs(const ExportedModel& exported, const std::string& model) 
       text("data.tokenizer = byte_pair, and this run's is of the kind ", exported.tokenizer.kind()));
 }
 
+void demand_folder_tokenizer(const ExportedModel& exported, const std::string& model) {
+  const std::string kind = exported.tokenizer.kind();
+  demand_setting(kind == "byte_pair" || kind == "tokenizer_json", model,
+                 text("data.tokenizer = byte_pair or tokenizer_json, and this run's is of the kind ", kind));
+}
+
 void demand_common_parts(const TransformerConfig& config, const std::string& model) {
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
   demand(config.d_ff > 0, "model.d_ff above 0");

@@ -35,8 +35,11 @@ struct ExportedModel {
 /// setting with its legal value.
 void demand_setting(bool holds, const std::string& model, const std::string& setting);
 
-/// Demands the tokenizer that formats with a tokenizer have: byte pairs.
+/// Demands the tokenizer that single files with a tokenizer have: byte pairs.
 void demand_byte_pairs(const ExportedModel& exported, const std::string& model);
+
+/// Demands a tokenizer that a tokenizer.json can say: byte pairs, or one that was read from such a file.
+void demand_folder_tokenizer(const ExportedModel& exported, const std::string& model);
 
 /// Demands that a model has none of the parts that Heed alone has, and a feed-forward network.
 void demand_common_parts(const TransformerConfig& config, const std::string& model);
