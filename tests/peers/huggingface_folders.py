@@ -25,6 +25,8 @@ except ImportError as error:
     print(f'skipped: {error}')
     sys.exit(77)
 
+from tokenizer_texts import compiled_judge
+
 PROMPT = "The animal didn't cross the street, because it was too tired:\n  1,024 caffè"
 WINDOW = 256  # tokens of the trained models' texts: the scored one is a window and the token behind it
 SHAPES = {
@@ -33,6 +35,10 @@ SHAPES = {
     'gpt2': '--activation gelu_tanh --position learned --attention-bias true --feed-forward-bias true --output-bias false '
             '--tie-embeddings output --scale-embedding false',
 }
+
+
+CODED = {  # attentions that go out with modeling_heed.py, and the shape of their models
+    'fastmax': 'llama', 'fastmax:p=4,epsilon=0.1': 'gpt2', 'fastmax:p=1,normalise=none,denum_term=2': 'llama', 'linear': 'gpt2', 'linear:epsilon=1e-3': 'llama'}
 
 
 def unigram(text):
@@ -170,23 +176,52 @@ class Judge:
         same = said.rstrip('\n') == wanted.rstrip('\n') and (ids == tokenizer.eos_token_id).sum() == 3
         self.check(f'in, {kind}, a prompt of {ids.shape[1]} tokens with special ones', same, 'the same text' if same else f'{said!r} here, {wanted!r} there')
 
-    def goes_out(self, shape):
+    def goes_out(self, shape, attention='softmax'):
+        name = shape if attention == 'softmax' else attention.replace(':', '-').replace('=', '-').replace(',', '-')
         self.heed('train', 'lm', '--data', self.text, '--tokenizer', 'byte_pair', '--vocabulary', '600', '--d-model', '48', '--heads', '4',
-                  '--layers', '3', '--d-ff', '96', '--max-length', str(WINDOW), '--steps', '20', '--batch-size', '2', '--name', shape, '--quiet',
-                  *SHAPES[shape].split())
-        self.heed('export', f'runs/{shape}', '--as', 'huggingface', '--out', shape)
-        model, tokenizer = AutoModelForCausalLM.from_pretrained(self.room / shape).eval(), AutoTokenizer.from_pretrained(self.room / shape)
-        self.check(f'out, {shape}, the class', type(model).__name__ == {'llama': 'LlamaForCausalLM', 'gpt2': 'GPT2LMHeadModel'}[shape], type(model).__name__)
+                  '--layers', '3', '--d-ff', '96', '--max-length', str(WINDOW), '--steps', '20', '--batch-size', '2', '--name', name, '--quiet',
+                  '--attention', attention, *SHAPES[shape].split())
+        coded = attention != 'softmax'
+        self.heed('export', f'runs/{name}', '--as', 'huggingface', '--out', name, *(['--code'] if coded else []))
+        model = AutoModelForCausalLM.from_pretrained(self.room / name, trust_remote_code=coded).eval()
+        tokenizer = AutoTokenizer.from_pretrained(self.room / name, trust_remote_code=coded)
+        classes = {'llama': 'HeedLlamaForCausalLM', 'gpt2': 'HeedGpt2ForCausalLM'} if coded else {'llama': 'LlamaForCausalLM', 'gpt2': 'GPT2LMHeadModel'}
+        self.check(f'out, {name}, the class', type(model).__name__ == classes[shape], type(model).__name__)
         content = open(self.text, 'rb').read()[:20 * WINDOW].decode('utf-8', 'ignore')
         text = next(content[:end] for end in range(WINDOW, len(content)) if len(tokenizer(content[:end]).input_ids) == WINDOW + 1)
         (self.room / 'scored.txt').write_text(text)
         ids = tokenizer(text, return_tensors='pt').input_ids
         same = tokenizer.decode(ids[0]) == text
-        self.check(f'out, {shape}, {ids.shape[1]} tokens decoded', same, 'the text' if same else 'another text')
-        scored = json.loads(self.heed('evaluate', f'runs/{shape}', '--data', 'scored.txt', '--json'))
+        self.check(f'out, {name}, {ids.shape[1]} tokens decoded', same, 'the text' if same else 'another text')
+        scored = json.loads(self.heed('evaluate', f'runs/{name}', '--data', 'scored.txt', '--json'))
         loss = float(torch.nn.functional.cross_entropy(model(ids[:, :-1]).logits[0].double(), ids[0, 1:]))
         apart = abs(scored['loss'] - loss) / loss
-        self.check(f'out, {shape}, loss of {ids.shape[1] - 1} tokens, {loss:.6f} nats there', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+        self.check(f'out, {name}, loss of {ids.shape[1] - 1} tokens, {loss:.6f} nats there', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+        if coded:
+            self.same_logits(name, model, ids[:, :-1])
+
+    def same_logits(self, name, model, ids):
+        """Logits of a run and of the model that went out, of tokens at once, and one by one and in a padded batch there."""
+        self.compiled_logits()
+        subprocess.run([self.room / 'model_logits', f'runs/{name}', 'logits.npy', *map(str, ids[0].tolist())], cwd=self.room, check=True)
+        ours = torch.from_numpy(np.load(self.room / 'logits.npy')).reshape(1, ids.shape[1], -1)
+        steps, cache = [], None
+        for t in range(ids.shape[1]):
+            made = model(ids[:, t:t + 1], past_key_values=cache, use_cache=True)
+            steps.append(made.logits)
+            cache = made.past_key_values
+        padded = torch.cat([torch.zeros_like(ids[:, :9]), ids], 1)
+        mask = torch.ones_like(padded)
+        mask[:, :9] = 0
+        places = (mask.cumsum(-1) - 1).clamp(min=0)
+        for how, theirs in (('at once', model(ids).logits), ('one by one', torch.cat(steps, 1)),
+                            ('padded', model(padded, attention_mask=mask, position_ids=places).logits[:, 9:])):
+            apart = float((ours - theirs).abs().max() / theirs.abs().max())
+            self.check(f'out, {name}, logits of {ids.shape[1]} tokens {how}', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+
+    def compiled_logits(self):
+        if not (self.room / 'model_logits').exists():
+            compiled_judge(self.program, self.room, 'model_logits')
 
 
     def translates(self, kind, lines):
@@ -241,6 +276,8 @@ def main():
         judge.out_again('unigram')
         for shape in SHAPES:
             judge.goes_out(shape)
+        for attention, shape in CODED.items():
+            judge.goes_out(shape, attention)
         lines = open(args.text, encoding='utf-8').read().split('\n')
         for kind in MARIANS:
             judge.translates(kind, [line[:70] for line in lines if len(line.strip()) > 20][:2000])

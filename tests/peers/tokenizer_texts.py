@@ -1,4 +1,4 @@
-# What judges of tokenizers share: texts in which tokenizers differ, and the program that asks Heed for tokens.
+# What judges share: texts in which tokenizers differ, and how programs that ask Heed are compiled.
 import pathlib
 import random
 import shlex
@@ -7,11 +7,11 @@ import subprocess
 LIBRARIES = '-lopenblas -lcrypto -lpng -lz -lutf8proc -ldl -lsentencepiece -lsentencepiece_train -lpthread'
 
 
-def compiled_judge(heed, room):
-    """Compiles tokens_judge.cpp into the folder `room`, against libheed.a beside the program `heed`."""
+def compiled_judge(heed, room, name='tokens_judge'):
+    """Compiles a program of this folder into the folder `room`, against libheed.a beside the program `heed`."""
     here, build = pathlib.Path(__file__).resolve().parent, pathlib.Path(heed).parent
-    subprocess.run(['g++', '-std=c++20', '-O1', f'-I{here.parents[1] / "include"}', here / 'tokens_judge.cpp', build / 'libheed.a',
-                    *shlex.split(LIBRARIES), '-o', room / 'tokens_judge'], check=True)
+    subprocess.run(['g++', '-std=c++20', '-O1', f'-I{here.parents[1] / "include"}', here / f'{name}.cpp', build / 'libheed.a',
+                    *shlex.split(LIBRARIES), '-o', room / name], check=True)
 
 
 def hostile(lines, count, more=()):

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/nn/transformer.h"
@@ -29,6 +30,9 @@ struct ExportedModel {
   const Tokenizer& tokenizer;  ///< tokenizer of its texts; a translator's of its source
   std::optional<ExportedTranslator> translator = {};  ///< none for a language model
   bool is_masked = false;                             ///< whether it is a MaskedLanguageModel
+  /// What modeling_heed.py needs of the attention, for a folder with this file; null: softmax alone is
+  /// written. See polynomial_settings().
+  Json attention_code = {};
 };
 
 /// Fails unless `holds`, as Fault::usage: "export: MODEL needs SETTING". `model`: "a GPT-2"; `setting`: the

@@ -10,6 +10,7 @@
 #include "heed/data/tokenizers/wordpiece.h"
 #include "heed/train/run/bert_huggingface.h"
 #include "heed/train/run/gpt2_huggingface.h"
+#include "heed/train/run/huggingface_code.h"
 #include "heed/train/run/llama_huggingface.h"
 #include "heed/train/run/marian_huggingface.h"
 #include "heed/train/run/marian_tokenizer_files.h"
@@ -205,10 +206,13 @@ std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
     config = std::move(made.config);
     weights = std::move(made.weights);
   }
+  std::vector<NamedBytes> code;
+  if (!model.attention_code.is_null()) code.push_back(add_attention_code(config, model.attention_code));
   std::vector<NamedBytes> out{{settings_file, config.dump(2) + "\n"},
                               {weights_file, std::move(weights)},
                               {tokenizer_file, tokenizer_json(model.tokenizer)},
                               {"tokenizer_config.json", tokenizer_config(model).dump(2) + "\n"}};
+  out.insert(out.end(), code.begin(), code.end());
   if (model.tokenizer.kind() == "byte_pair" && byte_pair_lists(model.tokenizer).pre_tokenizer ==
                                                    PreTokenizer::gpt2) {  // these files cannot say others
     BytePairFiles files = byte_pair_files(model.tokenizer);
