@@ -1,7 +1,7 @@
-# Writes the list of core/io/embedded_files.h: every preset, published result, table of words, script and
-# style sheet of the tree.
+# Writes the list of core/io/embedded_files.h: every preset, published result, table of words, script,
+# modelling file and style sheet of the tree.
 file(GLOB_RECURSE embedded_paths CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
-     attention/*.css attention/*.js data/*.json data/*.tsv train/*.css train/*.js train/*.json train/*.toml)
+     attention/*.css attention/*.js data/*.json data/*.tsv train/*.css train/*.js train/*.json train/*.py train/*.toml)
 list(SORT embedded_paths)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${embedded_paths})
 set(HEED_EMBEDDED "")

@@ -1,4 +1,5 @@
-// Files of the source tree that are embedded in the program: presets, published results, scripts and styles.
+// Files of the source tree that are embedded in the program: presets, published results,
+// scripts, modelling files and styles.
 #pragma once
 
 #include <span>

@@ -116,6 +116,24 @@ int64_t blank_separated_words(std::string_view text) {
   return count;
 }
 
+std::vector<std::string_view> word_runs(std::string_view text, bool (*is_word_character)(char32_t)) {
+  enum class Kind { none, word, other };
+  std::vector<std::string_view> runs;
+  Kind run = Kind::none;  // kind of the characters from run_begin on
+  size_t run_begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const char32_t code = next_code_point(text, at);
+    const Kind kind = is_word_character(code) ? Kind::word : is_space(code) ? Kind::none : Kind::other;
+    if (kind == run) continue;
+    if (run != Kind::none) runs.push_back(text.substr(run_begin, begin - run_begin));
+    run = kind;
+    run_begin = begin;
+  }
+  if (run != Kind::none) runs.push_back(text.substr(run_begin));
+  return runs;
+}
+
 void check_text(std::string_view text, std::string_view name) {
   size_t bad = invalid_utf8(text);
   const size_t nul = text.substr(0, bad).find('\0');

@@ -56,6 +56,9 @@ std::string_view trimmed(std::string_view text);
 /// Number of words: runs of characters other than white space.
 int64_t blank_separated_words(std::string_view text);
 
+/// Runs of characters for which is_word_character(code) is true, and runs of others but white space.
+std::vector<std::string_view> word_runs(std::string_view text, bool (*is_word_character)(char32_t));
+
 /// Fault::data when the text has bytes that are not UTF-8, or a NUL; the error names `name:line:column`.
 void check_text(std::string_view text, std::string_view name);
 

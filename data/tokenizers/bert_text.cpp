@@ -3,21 +3,12 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <iterator>
-#include <memory>
-#include <new>
-
+#include "heed/data/text/code_ranges.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/unicode_forms.h"
 
 namespace heed {
 namespace {
-
-/// Code points from `first` to `last`.
-struct CodeRange {
-  char32_t first, last;
-};
 
 /// The format characters, nonspacing marks and punctuation in these ranges came after Unicode 7. Hugging
 /// Face's tokenizers, whose tables are of that version, take them for letters, and so did every BERT that was
@@ -37,14 +28,6 @@ constexpr CodeRange after_unicode_7[] = {
 constexpr CodeRange ideographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
                                     {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF},
                                     {0x2F800, 0x2FA1F}};
-
-/// True where one of the ranges, which ascend, holds the code point.
-template <size_t n>
-bool is_in(const CodeRange (&ranges)[n], char32_t code) {
-  const auto* range = std::lower_bound(std::begin(ranges), std::end(ranges), code,
-                                       [](const CodeRange& one, char32_t value) { return one.last < value; });
-  return range != std::end(ranges) && range->first <= code;
-}
 
 /// The general category; that of a letter for what came after Unicode 7.
 utf8proc_category_t bert_category(char32_t code) {
@@ -72,24 +55,6 @@ bool is_bert_punctuation(char32_t code) {
   return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
-/// The text in normal form D.
-std::string decomposed(std::string_view text) {
-  utf8proc_uint8_t* made = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-      &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(made, &std::free);
-  if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
-  if (size < 0)
-    fail(Fault::internal, "wordpiece: ", utf8proc_errmsg(size), " in a text of ", text.size(), " bytes.");
-  return {reinterpret_cast<const char*>(made), static_cast<size_t>(size)};
-}
-
-void append_lower_case(std::string& out, char32_t code) {
-  append_code_point(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
-  if (code == 0x130) append_code_point(out, 0x307);  // a dotted I is an i and a dot above
-}
-
 }  // namespace
 
 std::string bert_normalized(std::string_view text, const BertNormalizer& normalizer) {
@@ -103,7 +68,7 @@ std::string bert_normalized(std::string_view text, const BertNormalizer& normali
     append_code_point(out, normalizer.clean_text && is_space(code) ? U' ' : code);
     if (is_alone) out += ' ';
   }
-  if (normalizer.strip_accents) out = decomposed(out);
+  if (normalizer.strip_accents) out = normal_form(out, NormalForm::nfd);
   if (!normalizer.strip_accents && !normalizer.lower_case) return out;
   std::string changed;
   changed.reserve(out.size());

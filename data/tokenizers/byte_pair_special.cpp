@@ -1,24 +1,20 @@
 // Encodes texts that name special tokens.
 #include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/special_finder.h"
 
 namespace heed {
 
 std::vector<int32_t> encode_with_special(const Tokenizer& tokenizer, std::string_view text) {
-  const std::map<int32_t, std::string> special = byte_pair_lists(tokenizer).special;
+  detail::SpecialFinder finder;
+  for (const auto& [id, content] : byte_pair_lists(tokenizer).special) finder.add(id, content);
   std::vector<int32_t> out;
-  while (!text.empty()) {
-    size_t begin = text.size(), size = 0;
-    int32_t found = -1;
-    for (const auto& [id, content] : special) {
-      const size_t at = text.find(content);
-      if (at == std::string_view::npos || at > begin || (at == begin && content.size() <= size)) continue;
-      begin = at, size = content.size(), found = id;
-    }
-    const std::vector<int32_t> before = tokenizer.encode(text.substr(0, begin));
-    out.insert(out.end(), before.begin(), before.end());
-    if (found >= 0) out.push_back(found);
-    text.remove_prefix(begin + size);
-  }
+  finder.cut(
+      text,
+      [&](std::string_view part, size_t) {
+        const std::vector<int32_t> ids = tokenizer.encode(part);
+        out.insert(out.end(), ids.begin(), ids.end());
+      },
+      [&](int32_t id) { out.push_back(id); });
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "heed/core/error.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/character_map.h"
 
 namespace heed::detail {
 namespace {
@@ -161,36 +162,9 @@ class ModelChecker {
     });
   }
 
-  /// The table of replacements: the size of a double array of 32-bit units, the units, then the replacements,
-  /// each terminated by NUL. A unit (of darts-clone; Yata et al. 2007) leads to the units whose index is its
-  /// own XOR its offset XOR one byte; its leaf, if any, is the unit at the offset and holds a position in the
-  /// replacements.
   void check_table(std::string_view table) const {
-    if (table.size() <= 4) fail_at(offset_in_model(table, 0), "a table that is cut short");
-    const size_t size = fixed32_at(table, 0);
-    if (size == 0 || size % 1024 != 0 || size >= table.size() - 4)
-      fail_at(offset_in_model(table, 0), "the size of a table that does not fit");
-    const std::string_view replacements = table.substr(4 + size);
-    if (replacements.back() != '\0')
-      fail_at(offset_in_model(replacements, 0), "a replacement that does not end");
-    if (invalid_utf8(replacements) != std::string_view::npos) {
-      fail_at(offset_in_model(replacements, invalid_utf8(replacements)), "a replacement that is no text");
-    }
-    const auto unit = [&](size_t i) { return fixed32_at(table, 4 + 4 * i); };
-    const size_t num_units = size / 4;
-    for (size_t i = 0; i < num_units; ++i) {
-      // Bits of a unit: 31 is set in a leaf, whose others are its position; 10 to 30 are the offset, which
-      // bit 9 shifts by 8; bit 8 says that there is a leaf.
-      const uint32_t value = unit(i);
-      if (value >> 31 != 0 && i > 0) continue;  // a leaf is checked at the unit that leads to it
-      const size_t offset = size_t{value >> 10} << ((value & 0x200) >> 6);
-      const size_t next = i ^ offset;
-      const bool is_inside =
-          (next | 0xFF) < num_units;  // the 256 units that one step can reach are in one block
-      const bool has_leaf = (value & 0x100) != 0;
-      if (!is_inside || (has_leaf && (unit(next) & 0x7FFFFFFF) >= replacements.size()))
-        fail_at(offset_in_model(table, 4 + 4 * i), "a step that leads out of its table");
-    }
+    check_character_map(table,
+                        [&](size_t at, std::string_view what) { fail_at(offset_in_model(table, at), what); });
   }
 
   std::string_view model_, name_, remedy_;

@@ -11,6 +11,7 @@
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/id_tokenizer.h"
+#include "heed/data/tokenizers/json_tokenizer.h"
 #include "heed/data/tokenizers/llama2_c.h"
 #include "heed/data/tokenizers/marian.h"
 #include "heed/data/tokenizers/saved_vocabulary.h"
@@ -261,8 +262,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_vie
   if (kind == "llama2_c") return detail::load_llama2_c(bytes, name);
   if (kind == "marian") return detail::load_marian(bytes, name);
   if (kind == "wordpiece") return detail::load_wordpiece(bytes, name);
+  if (kind == "tokenizer_json") return detail::load_json_tokenizer(bytes, name);
   fail(Fault::data, name, ": tokenizers of the kind '", shown(kind),
-       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids, llama2_c, marian, wordpiece.");
+       "' are unknown. Known: word, character, sentencepiece, byte_pair, ids, llama2_c, marian, wordpiece, "
+       "tokenizer_json.");
 }
 
 }  // namespace heed

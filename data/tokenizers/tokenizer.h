@@ -18,7 +18,7 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// The name for load_tokenizer(): `word`, `character`, `sentencepiece`, `byte_pair`, `ids`,
-  /// `llama2_c`, `marian` or `wordpiece`.
+  /// `llama2_c`, `marian`, `wordpiece` or `tokenizer_json`.
   virtual std::string kind() const = 0;
   /// Number of ids: they are 0 to size() - 1.
   virtual int64_t size() const = 0;

@@ -1,35 +1,31 @@
-// What of a tokenizer.json stands for byte pairs, and the file for byte pairs of ours.
+// What of a tokenizer.json stands for byte pairs, and the file for byte pairs of ours; other models
+// elsewhere.
 #include "heed/data/tokenizers/tokenizer_json.h"
-
-#include <algorithm>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/json_tokenizer.h"
 #include "heed/data/tokenizers/saved_vocabulary.h"
+#include "heed/data/tokenizers/tokenizer_json_reader.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t max_tokenizer_json_bytes = int64_t{64} << 20;
-constexpr std::string_view json_remedy = " Give a tokenizer.json of byte pairs, as of GPT-2 or SmolLM.";
+constexpr int64_t max_tokenizer_json_memory = int64_t{256} << 20;
+constexpr std::string_view json_remedy =
+    " Give a tokenizer.json of byte pairs, as of GPT-2 or SmolLM, or of the type Unigram or WordLevel.";
 
-/// True where the member is missing or null, or is `value`.
-bool is_unset_or(const Json& json, const char* key, const Json& value) {
-  const Json* found = json.find(key);
-  return found == nullptr || found->is_null() || found->dump() == value.dump();
-}
+using detail::is_unset_or;
 
-/// A reader of one file, whose errors name it.
-class TokenizerJson {
+/// A reader of byte pairs.
+class BytePairJson : detail::TokenizerJsonReader {
  public:
-  explicit TokenizerJson(const Path& path)
-      : name_(path.string()),
-        json_(parse_json(io::read_regular_text(path, max_tokenizer_json_bytes), name_)) {}
+  BytePairJson(const Json& json, const std::string& name) : TokenizerJsonReader(json, name, json_remedy) {}
 
   std::unique_ptr<Tokenizer> read() const {
-    demand(json_.is_object(), "it is no object");
-    const Json* model = json_.find("model");
+    const Json* model = json().find("model");
     demand(model != nullptr && model->is_object() && is_unset_or(*model, "type", "BPE"),
            "its model is not of the type BPE");
     demand(is_unset_or(*model, "byte_fallback", false), "byte_fallback is set, so its tokens are no bytes");
@@ -38,17 +34,12 @@ class TokenizerJson {
            "merges are dropped at random");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       demand(is_unset_or(*model, key, ""), text(key, " is set"));
-    demand(is_unset_or(json_, "normalizer", Json()), "it has a normalizer, which changes texts");
-    const Json* processor = json_.find("post_processor");
-    demand(processor == nullptr || adds_nothing(*processor), "its post_processor adds tokens to each text");
-    return byte_pair_of(tokens(*model), merges(*model), pre_tokenizer(), name_);
+    demand(is_unset_or(json(), "normalizer", Json()), "it has a normalizer, which changes texts");
+    demand(adds_nothing(), "its post_processor adds tokens to each text");
+    return byte_pair_of(tokens(*model), merges(*model), pre_tokenizer(), name());
   }
 
  private:
-  /// Fails unless `holds`.
-  void demand(bool holds, const std::string& why) const {
-    if (!holds) fail(Fault::data, name_, ": ", why, ".", json_remedy);
-  }
   static std::string type_of(const Json& json) {
     const Json* type = json.is_object() ? json.find("type") : nullptr;
     return type != nullptr && type->is_text() ? type->text() : "";
@@ -59,18 +50,8 @@ class TokenizerJson {
            is_unset_or(json, "use_regex", true);
   }
 
-  /// True for a post-processor that leaves the tokens of one text as they are, such as a template of the text
-  /// alone.
-  static bool adds_nothing(const Json& processor) {
-    if (processor.is_null() || type_of(processor) == "ByteLevel") return true;
-    const Json* parts = type_of(processor) == "TemplateProcessing" ? processor.find("single") : nullptr;
-    return parts != nullptr && parts->is_list() &&
-           std::all_of(parts->list().begin(), parts->list().end(),
-                       [](const Json& part) { return part.is_object() && part.find("Sequence") != nullptr; });
-  }
-
   PreTokenizer pre_tokenizer() const {
-    const Json* found = json_.find("pre_tokenizer");
+    const Json* found = json().find("pre_tokenizer");
     if (found != nullptr && is_byte_level(*found)) return PreTokenizer::gpt2;
     const Json* parts =
         found != nullptr && type_of(*found) == "Sequence" ? found->find("pretokenizers") : nullptr;
@@ -81,7 +62,7 @@ class TokenizerJson {
       if (alone && is_byte_level(parts->list()[1])) return PreTokenizer::individual_digits;
     }
     fail(
-        Fault::data, name_, ": its pre_tokenizer is ",
+        Fault::data, name(), ": its pre_tokenizer is ",
         found == nullptr ? "missing" : shown(found->dump(), 120),
         ", and only ByteLevel without a blank before the text can be read, alone or after Digits one by one.",
         json_remedy);
@@ -92,7 +73,7 @@ class TokenizerJson {
     const Json* vocabulary = model.find("vocab");
     demand(vocabulary != nullptr && vocabulary->is_object(), "its model has no vocab");
     Json all = *vocabulary;
-    const Json* added = json_.find("added_tokens");
+    const Json* added = json().find("added_tokens");
     if (added != nullptr && !added->is_null()) {
       demand(added->is_list(), "added_tokens is no list");
       for (const Json& one : added->list()) {
@@ -110,7 +91,7 @@ class TokenizerJson {
         if (known == nullptr) all.append(spelled, *id);
       }
     }
-    return detail::tokens_by_id(all.members(), name_, json_remedy);
+    return detail::tokens_by_id(all.members(), name(), remedy());
   }
 
   /// The merges by rank, each "left right"; newer files have lists of both.
@@ -126,29 +107,28 @@ class TokenizerJson {
     }
     return out;
   }
-
-  std::string name_;
-  Json json_;
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_tokenizer_json(const Path& path) { return TokenizerJson(path).read(); }
+std::unique_ptr<Tokenizer> read_tokenizer_json(const Path& path) {
+  const std::string name = path.string();
+  const Json json = parse_json(io::read_regular_text(path, max_tokenizer_json_bytes), name,
+                               {.memory = max_tokenizer_json_memory});
+  if (!json.is_object()) fail(Fault::data, name, ": it is no object.", json_remedy);
+  const Json* model = detail::set_member(json, "model");
+  const bool has_other_model = model != nullptr && (detail::has_text(*model, "type", "Unigram") ||
+                                                    detail::has_text(*model, "type", "WordLevel"));
+  return has_other_model ? make_json_tokenizer(json, name) : BytePairJson(json, name).read();
+}
 
 std::string tokenizer_json(const Tokenizer& tokenizer) {
+  if (tokenizer.kind() == "tokenizer_json") return json_of_tokenizer(tokenizer).dump() + "\n";
   const BytePairLists lists = byte_pair_lists(tokenizer);
   Json vocabulary = Json::object(), added = Json::List();
   for (size_t id = 0; id < lists.tokens.size(); ++id)
     vocabulary.append(lists.tokens[id], static_cast<int64_t>(id));
-  for (const auto& [id, content] : lists.special) {
-    added.push(Json::object({{"id", id},
-                             {"content", content},
-                             {"single_word", false},
-                             {"lstrip", false},
-                             {"rstrip", false},
-                             {"normalized", false},
-                             {"special", true}}));
-  }
+  for (const auto& [id, content] : lists.special) added.push(detail::added_token_json(id, content));
   const auto byte_level = [](bool adds_blank) {
     return Json::object({{"type", "ByteLevel"},
                          {"add_prefix_space", adds_blank},

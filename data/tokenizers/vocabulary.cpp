@@ -16,23 +16,7 @@ constexpr int64_t max_json_bytes = int64_t{256} << 20;
 
 }  // namespace
 
-std::vector<std::string_view> word_pieces(std::string_view text) {
-  enum class Kind { none, word, other };
-  std::vector<std::string_view> pieces;
-  Kind run = Kind::none;  // kind of the characters from run_begin on
-  size_t run_begin = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const char32_t code = next_code_point(text, at);
-    const Kind kind = is_word(code) ? Kind::word : is_space(code) ? Kind::none : Kind::other;
-    if (kind == run) continue;
-    if (run != Kind::none) pieces.push_back(text.substr(run_begin, begin - run_begin));
-    run = kind;
-    run_begin = begin;
-  }
-  if (run != Kind::none) pieces.push_back(text.substr(run_begin));
-  return pieces;
-}
+std::vector<std::string_view> word_pieces(std::string_view text) { return word_runs(text, is_word); }
 
 Vocabulary::Vocabulary(std::vector<std::string> pieces) {
   if (static_cast<int64_t>(pieces.size()) > max_vocabulary) {

@@ -2,11 +2,11 @@
 #include "heed/data/tokenizers/wordpiece.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/saved_vocabulary.h"
+#include "heed/data/tokenizers/special_finder.h"
 #include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
@@ -37,7 +37,7 @@ class WordPieceTokenizer final : public Tokenizer {
     for (const int32_t id : {unknown(), start(), end(), special().mask}) check_id(id);
     for (const int32_t id : lists_.found_in_texts) {
       check_id(id);
-      begins_special_[static_cast<unsigned char>(piece(id)[0])] = true;  // an empty piece has a NUL
+      if (!piece(id).empty()) special_finder_.add(id, piece(id));
     }
   }
 
@@ -46,18 +46,9 @@ class WordPieceTokenizer final : public Tokenizer {
 
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
-    size_t begin = 0;  // where the text behind the last special token begins
-    for (size_t at = 0; at < text.size();) {
-      const int32_t found = special_at(text.substr(at));
-      if (found < 0) {
-        ++at;
-        continue;
-      }
-      encode_plain(text.substr(begin, at - begin), ids);
-      ids.push_back(found);
-      begin = at += lists_.pieces[static_cast<size_t>(found)].size();
-    }
-    encode_plain(text.substr(begin), ids);
+    special_finder_.cut(
+        text, [&](std::string_view part, size_t) { encode_plain(part, ids); },
+        [&](int32_t id) { ids.push_back(id); });
     return ids;
   }
 
@@ -87,20 +78,6 @@ class WordPieceTokenizer final : public Tokenizer {
   const WordPieceLists& lists() const { return lists_; }
 
  private:
-  /// The longest special token that the text begins with; -1 where it begins with none.
-  int32_t special_at(std::string_view text) const {
-    if (!begins_special_[static_cast<unsigned char>(text[0])]) return -1;
-    int32_t best = -1;
-    size_t max_bytes = 0;
-    for (const int32_t id : lists_.found_in_texts) {
-      const std::string& piece = lists_.pieces[static_cast<size_t>(id)];
-      if (piece.size() <= max_bytes || !text.starts_with(piece)) continue;
-      best = id;
-      max_bytes = piece.size();
-    }
-    return best;
-  }
-
   /// Appends the ids of a text without special tokens.
   void encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
     const std::string normalized = bert_normalized(text, lists_.normalizer);
@@ -131,7 +108,7 @@ class WordPieceTokenizer final : public Tokenizer {
   WordPieceLists lists_;
   std::unordered_map<std::string, int32_t> ids_;  // those that words are cut into
   size_t max_piece_bytes_ = 1;
-  std::array<bool, 256> begins_special_ = {};  // bytes with which a special token begins
+  detail::SpecialFinder special_finder_;
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
 // What of a tokenizer.json or a vocab.txt stands for a WordPiece tokenizer, and the file for one of ours.
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "heed/core/io/files.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/saved_vocabulary.h"
+#include "heed/data/tokenizers/tokenizer_json_reader.h"
 #include "heed/data/tokenizers/wordpiece.h"
 
 namespace heed {
@@ -16,35 +16,27 @@ constexpr std::string_view wordpiece_remedy = " Give the tokenizer of a BERT.";
 constexpr const char* pad_token = "[PAD]";
 constexpr const char* mask_token = "[MASK]";
 
-/// The member; null where it is missing or JSON's null.
-const Json* set_member(const Json& json, const char* key) {
-  const Json* found = json.is_object() ? json.find(key) : nullptr;
-  return found == nullptr || found->is_null() ? nullptr : found;
-}
-
-/// True where the member is this text.
-bool has_text(const Json& json, const char* key, std::string_view value) {
-  const Json* found = set_member(json, key);
-  return found != nullptr && found->is_text() && found->text() == value;
-}
+using detail::has_text;
+using detail::set_member;
 
 /// Reads one tokenizer.json.
-class WordPieceJson {
+class WordPieceJson : detail::TokenizerJsonReader {
  public:
-  WordPieceJson(const Json& json, const std::string& name) : json_(json), name_(name) {}
+  WordPieceJson(const Json& json, const std::string& name)
+      : TokenizerJsonReader(json, name, wordpiece_remedy) {}
 
   WordPieceLists read() {
-    demand(json_.is_object(), "it is no object");
-    const Json* model = set_member(json_, "model");
+    demand(json().is_object(), "it is no object");
+    const Json* model = set_member(json(), "model");
     const Json* vocabulary = model == nullptr ? nullptr : set_member(*model, "vocab");
     demand(vocabulary != nullptr && vocabulary->is_object(), "its model has no vocab");
     demand(set_member(*model, "type") == nullptr || has_text(*model, "type", "WordPiece"),
            "its model is not of the type WordPiece");
-    const Json* words = set_member(json_, "pre_tokenizer");
+    const Json* words = set_member(json(), "pre_tokenizer");
     demand(words != nullptr && has_text(*words, "type", "BertPreTokenizer"),
            "its pre_tokenizer is not BertPreTokenizer");
     WordPieceLists out;
-    out.pieces = detail::tokens_by_id(vocabulary->members(), name_, wordpiece_remedy);
+    out.pieces = detail::tokens_by_id(vocabulary->members(), name(), remedy());
     out.num_word_pieces = static_cast<int64_t>(out.pieces.size());
     for (const std::string& piece : out.pieces) ids_.emplace(piece, static_cast<int32_t>(ids_.size()));
     out.normalizer = normalizer();
@@ -53,7 +45,7 @@ class WordPieceJson {
     demand(longest == nullptr || (longest->is_integer() && longest->integer() > 0),
            "max_input_chars_per_word is no number above 0");
     if (longest != nullptr) out.max_word = longest->integer();
-    add_special(out);
+    for (const detail::AddedToken& one : added_tokens(out.pieces, ids_)) out.found_in_texts.push_back(one.id);
     const auto [start, end] = around();
     out.special = {.unknown = id_of(word(*model, "unk_token", "[UNK]")),
                    .pad = find(pad_token).value_or(-1),
@@ -64,24 +56,6 @@ class WordPieceJson {
   }
 
  private:
-  /// Fails unless `holds`.
-  void demand(bool holds, const std::string& why) const {
-    if (!holds) fail(Fault::data, name_, ": ", why, ".", wordpiece_remedy);
-  }
-  bool flag(const Json& json, const char* key, bool otherwise) const {
-    const Json* found = set_member(json, key);
-    if (found == nullptr) return otherwise;
-    const std::string value = found->dump();
-    demand(value == "true" || value == "false",
-           text(key, " is ", shown(value, 40), ", and must be true or false"));
-    return value == "true";
-  }
-  std::string word(const Json& json, const char* key, const char* otherwise) const {
-    const Json* found = set_member(json, key);
-    if (found == nullptr) return otherwise;
-    demand(found->is_text() && !found->text().empty(), text(key, " is no text"));
-    return found->text();
-  }
   std::optional<int32_t> find(const std::string& piece) const {
     const auto found = ids_.find(piece);
     return found == ids_.end() ? std::nullopt : std::optional(found->second);
@@ -93,43 +67,15 @@ class WordPieceJson {
   }
 
   BertNormalizer normalizer() const {
-    const Json* found = set_member(json_, "normalizer");
+    const Json* found = set_member(json(), "normalizer");
     demand(found != nullptr && has_text(*found, "type", "BertNormalizer"),
            "its normalizer is not BertNormalizer");
-    const bool lower_case = flag(*found, "lowercase", true);
-    return {.clean_text = flag(*found, "clean_text", true),
-            .space_ideographs = flag(*found, "handle_chinese_chars", true),
-            .strip_accents = flag(*found, "strip_accents", lower_case),
-            .lower_case = lower_case};
-  }
-
-  /// Adds the special tokens behind the vocabulary, and lists all of them.
-  void add_special(WordPieceLists& out) {
-    const Json* added = set_member(json_, "added_tokens");
-    if (added == nullptr) return;
-    demand(added->is_list(), "added_tokens is no list");
-    std::unordered_set<std::string> seen;
-    for (const Json& one : added->list()) {
-      const Json *content = set_member(one, "content"), *id = set_member(one, "id");
-      demand(content != nullptr && content->is_text() && !content->text().empty() && id != nullptr &&
-                 id->is_integer(),
-             "an added token has no content or id");
-      for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
-        demand(!flag(one, key, false),
-               text("the added token ", shown(content->text()), " has ", key, " = true"));
-      demand(seen.insert(content->text()).second,
-             text("the added token ", shown(content->text()), " is there twice"));
-      const auto [place, is_new] = ids_.emplace(content->text(), static_cast<int32_t>(out.pieces.size()));
-      if (is_new) out.pieces.push_back(content->text());
-      demand(place->second == id->integer(), text("the added token ", shown(content->text()), " has the id ",
-                                                  id->integer(), " in place of ", place->second));
-      out.found_in_texts.push_back(place->second);
-    }
+    return bert_normalizer(*found);
   }
 
   /// The tokens before and behind each text: of a template, or of BertProcessing.
   std::pair<std::string, std::string> around() const {
-    const Json* found = set_member(json_, "post_processor");
+    const Json* found = set_member(json(), "post_processor");
     const std::string why = "its post_processor does not put one token before a text and one behind it";
     demand(found != nullptr, why);
     if (has_text(*found, "type", "BertProcessing"))
@@ -141,7 +87,7 @@ class WordPieceJson {
     const auto token = [&](size_t at) {
       const Json* special = set_member(parts->list()[at], "SpecialToken");
       demand(special != nullptr, why);
-      return word(*special, "id", "");
+      return word(*special, "id");
     };
     return {token(0), token(2)};
   }
@@ -153,8 +99,6 @@ class WordPieceJson {
     return pair->list()[0].text();
   }
 
-  const Json& json_;
-  const std::string& name_;
   std::unordered_map<std::string, int32_t> ids_;  // ids of all pieces, added ones included
 };
 
@@ -218,15 +162,7 @@ Json wordpiece_json(const Tokenizer& tokenizer) {
   Json vocabulary = Json::object(), added = Json::List(), special = Json::object();
   for (int64_t id = 0; id < lists.num_word_pieces; ++id)
     vocabulary.append(piece(static_cast<int32_t>(id)), id);
-  for (const int32_t id : lists.found_in_texts) {
-    added.push(Json::object({{"id", id},
-                             {"content", piece(id)},
-                             {"single_word", false},
-                             {"lstrip", false},
-                             {"rstrip", false},
-                             {"normalized", false},
-                             {"special", true}}));
-  }
+  for (const int32_t id : lists.found_in_texts) added.push(detail::added_token_json(id, piece(id)));
   const std::string start = piece(lists.special.start), end = piece(lists.special.end);
   for (const int32_t id : {lists.special.start, lists.special.end})
     special.set(

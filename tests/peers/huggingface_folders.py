@@ -1,5 +1,5 @@
 # Folders of Hugging Face's Transformers in and out. In: a LLaMA of the package transformers with random weights, tied and
-# untied, and a tokenizer of its own through `heed import`: the attention maps and 40 greedy tokens are the same. Out: a model of
+# untied, and a tokenizer of its own, byte pairs or Unigram, through `heed import`: the attention maps and 40 greedy tokens are the same. Out: a model of
 # LLaMA's shape and one of GPT-2's that Heed trained through `heed export --as huggingface`: the tokens of a text are the same,
 # and its loss is that of `heed evaluate`. Both ways: Marians with random weights and sentencepiece models of their own: maps,
 # probabilities of tokens, greedy translations and those of a beam of 4 are the same, and what goes in and out has the same bytes.
@@ -18,12 +18,14 @@ try:
     import safetensors.torch
     import sentencepiece
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import (AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel,
                               MarianTokenizer, PreTrainedTokenizerFast)
 except ImportError as error:
     print(f'skipped: {error}')
     sys.exit(77)
+
+from tokenizer_texts import compiled_judge
 
 PROMPT = "The animal didn't cross the street, because it was too tired:\n  1,024 caffè"
 WINDOW = 256  # tokens of the trained models' texts: the scored one is a window and the token behind it
@@ -35,15 +37,31 @@ SHAPES = {
 }
 
 
-def made(folder, text, is_tied):
+CODED = {  # attentions that go out with modeling_heed.py, and the shape of their models
+    'fastmax': 'llama', 'fastmax:p=4,epsilon=0.1': 'gpt2', 'fastmax:p=1,normalise=none,denum_term=2': 'llama', 'linear': 'gpt2', 'linear:epsilon=1e-3': 'llama'}
+
+
+def unigram(text):
+    """A tokenizer of the type Unigram, as T5 has, without a normalizer."""
+    learned = Tokenizer(models.Unigram())
+    learned.normalizer, learned.pre_tokenizer, learned.decoder = normalizers.NFKC(), pre_tokenizers.Metaspace(), decoders.Metaspace()
+    learned.train([text], trainers.UnigramTrainer(vocab_size=600, special_tokens=['<pad>', '<s>', '</s>', '<unk>'], unk_token='<unk>', show_progress=False))
+    return PreTrainedTokenizerFast(tokenizer_object=learned, bos_token='<s>', eos_token='</s>', unk_token='<unk>', pad_token='<pad>')
+
+
+def byte_pairs(text):
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
     bpe.decoder = decoders.ByteLevel()
     bpe.train([text], trainers.BpeTrainer(vocab_size=600, special_tokens=['<|endoftext|>'], show_progress=False,
                                           initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token='<|endoftext|>', eos_token='<|endoftext|>')
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token='<|endoftext|>', eos_token='<|endoftext|>')
+
+
+def made(folder, text, is_tied, learn=byte_pairs):
+    tokenizer = learn(text)
     torch.manual_seed(1)
-    config = LlamaConfig(vocab_size=bpe.get_vocab_size(), hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
+    config = LlamaConfig(vocab_size=len(tokenizer), hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4,
                          num_key_value_heads=2, max_position_embeddings=128, rope_parameters={'rope_type': 'default', 'rope_theta': 20000.0},
                          rope_theta=20000.0, initializer_range=0.3, tie_word_embeddings=is_tied, bos_token_id=0, eos_token_id=0,
                          attn_implementation='eager')
@@ -114,9 +132,8 @@ class Judge:
         self.failed = self.failed or not holds
         print(f'{what}: {numbers}{"" if holds else "  FAILED"}')
 
-    def goes_in(self, is_tied):
-        kind = 'tied' if is_tied else 'untied'
-        model, tokenizer = made(self.room / kind, self.text, is_tied)
+    def goes_in(self, kind):
+        model, tokenizer = made(self.room / kind, self.text, kind == 'tied', unigram if kind == 'unigram' else byte_pairs)
         self.heed('import', kind, '--name', kind)
         self.heed('inspect', f'runs/{kind}', PROMPT, '--out', f'maps-{kind}')
         ids = tokenizer(PROMPT, return_tensors='pt').input_ids
@@ -129,6 +146,15 @@ class Judge:
         said = self.heed('generate', f'runs/{kind}', '--prompt', PROMPT, '--max-new-tokens', '40', '--temperature', '0')
         same = len(wanted.strip()) > 20 and wanted.strip() in said
         self.check(f'in, {kind}, {len(after)} greedy tokens', same, 'the same' if same else f'{said!r} here, {wanted!r} there')
+
+    def out_again(self, kind):
+        """What goes out has the tokens of what went in."""
+        self.heed('export', f'runs/{kind}', '--as', 'huggingface', '--out', f'{kind}-out')
+        before, after = (AutoTokenizer.from_pretrained(self.room / folder) for folder in (kind, f'{kind}-out'))
+        lines = [line for line in open(self.text, encoding='utf-8').read().split('\n')[:2000]] + [PROMPT, 'a</s>b', '\ufb01\u2581']
+        same = sum(before(line).input_ids == after(line).input_ids for line in lines)
+        named = all(getattr(before, name) == getattr(after, name) for name in ('bos_token', 'eos_token', 'unk_token', 'pad_token'))
+        self.check(f'in and out, {kind}, tokens of {len(lines)} lines', same == len(lines) and named, f'{same} the same, names of tokens {"too" if named else "not"}')
 
     def in_parts(self, kind):
         """The same model in several files is the same weights, and special tokens of a prompt have their ids."""
@@ -150,23 +176,52 @@ class Judge:
         same = said.rstrip('\n') == wanted.rstrip('\n') and (ids == tokenizer.eos_token_id).sum() == 3
         self.check(f'in, {kind}, a prompt of {ids.shape[1]} tokens with special ones', same, 'the same text' if same else f'{said!r} here, {wanted!r} there')
 
-    def goes_out(self, shape):
+    def goes_out(self, shape, attention='softmax'):
+        name = shape if attention == 'softmax' else attention.replace(':', '-').replace('=', '-').replace(',', '-')
         self.heed('train', 'lm', '--data', self.text, '--tokenizer', 'byte_pair', '--vocabulary', '600', '--d-model', '48', '--heads', '4',
-                  '--layers', '3', '--d-ff', '96', '--max-length', str(WINDOW), '--steps', '20', '--batch-size', '2', '--name', shape, '--quiet',
-                  *SHAPES[shape].split())
-        self.heed('export', f'runs/{shape}', '--as', 'huggingface', '--out', shape)
-        model, tokenizer = AutoModelForCausalLM.from_pretrained(self.room / shape).eval(), AutoTokenizer.from_pretrained(self.room / shape)
-        self.check(f'out, {shape}, the class', type(model).__name__ == {'llama': 'LlamaForCausalLM', 'gpt2': 'GPT2LMHeadModel'}[shape], type(model).__name__)
+                  '--layers', '3', '--d-ff', '96', '--max-length', str(WINDOW), '--steps', '20', '--batch-size', '2', '--name', name, '--quiet',
+                  '--attention', attention, *SHAPES[shape].split())
+        coded = attention != 'softmax'
+        self.heed('export', f'runs/{name}', '--as', 'huggingface', '--out', name, *(['--code'] if coded else []))
+        model = AutoModelForCausalLM.from_pretrained(self.room / name, trust_remote_code=coded).eval()
+        tokenizer = AutoTokenizer.from_pretrained(self.room / name, trust_remote_code=coded)
+        classes = {'llama': 'HeedLlamaForCausalLM', 'gpt2': 'HeedGpt2ForCausalLM'} if coded else {'llama': 'LlamaForCausalLM', 'gpt2': 'GPT2LMHeadModel'}
+        self.check(f'out, {name}, the class', type(model).__name__ == classes[shape], type(model).__name__)
         content = open(self.text, 'rb').read()[:20 * WINDOW].decode('utf-8', 'ignore')
         text = next(content[:end] for end in range(WINDOW, len(content)) if len(tokenizer(content[:end]).input_ids) == WINDOW + 1)
         (self.room / 'scored.txt').write_text(text)
         ids = tokenizer(text, return_tensors='pt').input_ids
         same = tokenizer.decode(ids[0]) == text
-        self.check(f'out, {shape}, {ids.shape[1]} tokens decoded', same, 'the text' if same else 'another text')
-        scored = json.loads(self.heed('evaluate', f'runs/{shape}', '--data', 'scored.txt', '--json'))
+        self.check(f'out, {name}, {ids.shape[1]} tokens decoded', same, 'the text' if same else 'another text')
+        scored = json.loads(self.heed('evaluate', f'runs/{name}', '--data', 'scored.txt', '--json'))
         loss = float(torch.nn.functional.cross_entropy(model(ids[:, :-1]).logits[0].double(), ids[0, 1:]))
         apart = abs(scored['loss'] - loss) / loss
-        self.check(f'out, {shape}, loss of {ids.shape[1] - 1} tokens, {loss:.6f} nats there', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+        self.check(f'out, {name}, loss of {ids.shape[1] - 1} tokens, {loss:.6f} nats there', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+        if coded:
+            self.same_logits(name, model, ids[:, :-1])
+
+    def same_logits(self, name, model, ids):
+        """Logits of a run and of the model that went out, of tokens at once, and one by one and in a padded batch there."""
+        self.compiled_logits()
+        subprocess.run([self.room / 'model_logits', f'runs/{name}', 'logits.npy', *map(str, ids[0].tolist())], cwd=self.room, check=True)
+        ours = torch.from_numpy(np.load(self.room / 'logits.npy')).reshape(1, ids.shape[1], -1)
+        steps, cache = [], None
+        for t in range(ids.shape[1]):
+            made = model(ids[:, t:t + 1], past_key_values=cache, use_cache=True)
+            steps.append(made.logits)
+            cache = made.past_key_values
+        padded = torch.cat([torch.zeros_like(ids[:, :9]), ids], 1)
+        mask = torch.ones_like(padded)
+        mask[:, :9] = 0
+        places = (mask.cumsum(-1) - 1).clamp(min=0)
+        for how, theirs in (('at once', model(ids).logits), ('one by one', torch.cat(steps, 1)),
+                            ('padded', model(padded, attention_mask=mask, position_ids=places).logits[:, 9:])):
+            apart = float((ours - theirs).abs().max() / theirs.abs().max())
+            self.check(f'out, {name}, logits of {ids.shape[1]} tokens {how}', apart <= 1e-5, f'{apart:.2e} apart, at most 1e-05')
+
+    def compiled_logits(self):
+        if not (self.room / 'model_logits').exists():
+            compiled_judge(self.program, self.room, 'model_logits')
 
 
     def translates(self, kind, lines):
@@ -214,11 +269,15 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as room, torch.no_grad():
         judge = Judge(args.heed, args.text, pathlib.Path(room))
-        for is_tied in (True, False):
-            judge.goes_in(is_tied)
-            judge.in_parts('tied' if is_tied else 'untied')
+        for kind in ('tied', 'untied'):
+            judge.goes_in(kind)
+            judge.in_parts(kind)
+        judge.goes_in('unigram')
+        judge.out_again('unigram')
         for shape in SHAPES:
             judge.goes_out(shape)
+        for attention, shape in CODED.items():
+            judge.goes_out(shape, attention)
         lines = open(args.text, encoding='utf-8').read().split('\n')
         for kind in MARIANS:
             judge.translates(kind, [line[:70] for line in lines if len(line.strip()) > 20][:2000])

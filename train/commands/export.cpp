@@ -9,6 +9,7 @@
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/run_estimate.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/run/huggingface_code.h"
 #include "heed/train/run/huggingface_folder.h"
 #include "heed/train/run/llama_gguf.h"
 #include "heed/train/run/llm_c_file.h"
@@ -134,9 +135,29 @@ ExportedTranslator translator_parts(const Config& config, const Tokenizer& targe
           .is_renormalized = config.decode.beam_rules == BeamRules::transformers_renormalized};
 }
 
+/// What modeling_heed.py needs of a language model's attention; null for softmax, which needs no code.
+Json attention_code(const Config& config) {
+  const std::string& spec = config.attention.decoder;
+  if (config.task_name != "lm")
+    fail("export: --code is for language models, and this is a run of the task ", config.task_name,
+         ". Leave it out.");
+  if (spec == "softmax") return {};
+  const TransformerConfig& model = config.model;
+  const std::optional<Json> found =
+      polynomial_settings(spec, model.head_dim > 0 ? model.head_dim : model.d_model / model.heads);
+  demand_setting(
+      found.has_value(), "modeling_heed.py",
+      text("attention.decoder = linear, or fastmax with normalise = std or none and guard = false, "
+           "the same in all layers, not ",
+           spec));
+  return *found;
+}
+
 /// Writes a run of a language model, a masked one or a translator in the format of another program.
 int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
   const bool is_file = format.encode != nullptr;
+  if (arguments.has("code") && is_file)
+    fail("export: --code is for --as huggingface, whose folders can hold code. Leave it out.");
   const Path out = is_file ? Path(arguments.get("out")) : new_folder(arguments),
              folder = arguments.positional[0];
   if (out.empty())
@@ -164,6 +185,7 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
                       .tokenizer = *tokenizer,
                       .translator = {},
                       .is_masked = is_masked};
+  if (arguments.has("code")) model.attention_code = attention_code(run.config);
   if (translates) model.translator.emplace(translator_parts(run.config, target ? *target : *tokenizer));
   const std::vector<NamedBytes> files =
       is_file ? std::vector<NamedBytes>{{"", format.encode(model)}} : huggingface_files(model);
@@ -180,10 +202,11 @@ int export_as(const ParsedArguments& arguments, const ExportFormat& format) {
 
 int export_run(const ParsedArguments& arguments) {
   refuse_others(
-      arguments, "export", {"out", "checkpoint", "as"},
+      arguments, "export", {"out", "checkpoint", "as", "code"},
       text("does not go with a run, whose settings and weights are given. Give ", arguments.positional[0],
            "/config.toml instead of the folder to export where such a run would begin."));
   if (arguments.has("as")) return export_as(arguments, export_format(arguments.get("as")));
+  if (arguments.has("code")) fail("export: --code is for --as huggingface. Leave it out, or give that, too.");
   const Path folder = new_folder(arguments);
   LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
   write_model(folder, run.config, io::read(run.checkpoint.path("model.safetensors")),
@@ -198,8 +221,10 @@ int run_export(const ParsedArguments& arguments) {
   if (arguments.has("checkpoint"))
     fail("export: --checkpoint chooses among the checkpoints of a run, and ", arguments.positional[0],
          " is none. Leave it out.");
-  if (arguments.has("as"))
-    fail("export: --as is for runs, and ", arguments.positional[0], " is none. Leave it out.");
+  for (const char* option : {"as", "code"}) {
+    if (arguments.has(option))
+      fail("export: --", option, " is for runs, and ", arguments.positional[0], " is none. Leave it out.");
+  }
   const int64_t rounds = arguments.integer("rounds", 0, 0),
                 test_examples = arguments.integer("test-examples", 0, 0);
   const Path folder = new_folder(arguments);
@@ -234,6 +259,10 @@ Command command::export_model() {
             "gguf: a run of LLaMA's shape as a file for llama.cpp; huggingface: one of LLaMA's, GPT-2's, "
             "BERT's or Marian's shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of "
             "GPT-2's shape as a checkpoint of these programs; weights in f32"},
+           {"code", "",
+            "with --as huggingface: writes linear and fastmax attention too, with the code for Transformers "
+            "in "
+            "modeling_heed.py, which trust_remote_code=True runs"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

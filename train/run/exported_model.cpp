@@ -14,6 +14,12 @@ void demand_byte_pairs(const ExportedModel& exported, const std::string& model) 
       text("data.tokenizer = byte_pair, and this run's is of the kind ", exported.tokenizer.kind()));
 }
 
+void demand_folder_tokenizer(const ExportedModel& exported, const std::string& model) {
+  const std::string kind = exported.tokenizer.kind();
+  demand_setting(kind == "byte_pair" || kind == "tokenizer_json", model,
+                 text("data.tokenizer = byte_pair or tokenizer_json, and this run's is of the kind ", kind));
+}
+
 void demand_common_parts(const TransformerConfig& config, const std::string& model) {
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
   demand(config.d_ff > 0, "model.d_ff above 0");
@@ -27,7 +33,8 @@ void demand_common_parts(const TransformerConfig& config, const std::string& mod
 void demand_shared_shape(const ExportedModel& exported, const std::string& model) {
   const TransformerConfig& config = exported.config;
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
-  demand(exported.attention == "softmax", text("attention.decoder = softmax, not ", exported.attention));
+  demand(exported.attention == "softmax" || !exported.attention_code.is_null(),
+         text("attention.decoder = softmax, not ", exported.attention));
   demand(config.norm == NormPlace::pre, "model.norm = pre");
   demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");
   demand(!config.output_bias || config.tie_embeddings == Tie::output, "model.output_bias = false");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/nn/transformer.h"
@@ -29,14 +30,20 @@ struct ExportedModel {
   const Tokenizer& tokenizer;  ///< tokenizer of its texts; a translator's of its source
   std::optional<ExportedTranslator> translator = {};  ///< none for a language model
   bool is_masked = false;                             ///< whether it is a MaskedLanguageModel
+  /// What modeling_heed.py needs of the attention, for a folder with this file; null: softmax alone is
+  /// written. See polynomial_settings().
+  Json attention_code = {};
 };
 
 /// Fails unless `holds`, as Fault::usage: "export: MODEL needs SETTING". `model`: "a GPT-2"; `setting`: the
 /// setting with its legal value.
 void demand_setting(bool holds, const std::string& model, const std::string& setting);
 
-/// Demands the tokenizer that formats with a tokenizer have: byte pairs.
+/// Demands the tokenizer that single files with a tokenizer have: byte pairs.
 void demand_byte_pairs(const ExportedModel& exported, const std::string& model);
+
+/// Demands a tokenizer that a tokenizer.json can say: byte pairs, or one that was read from such a file.
+void demand_folder_tokenizer(const ExportedModel& exported, const std::string& model);
 
 /// Demands that a model has none of the parts that Heed alone has, and a feed-forward network.
 void demand_common_parts(const TransformerConfig& config, const std::string& model);

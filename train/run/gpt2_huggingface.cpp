@@ -57,14 +57,16 @@ Json config_of(const Gpt2Config& sizes, const ExportedModel& model, bool tied) {
                            {"attn_pdrop", sizes.attention_dropout},
                            {"tie_word_embeddings", tied},
                            {"torch_dtype", "float32"}});
-  const Json end = model.tokenizer.end() >= 0 ? Json(model.tokenizer.end()) : Json();
-  return out.set("bos_token_id", end).set("eos_token_id", end);
+  const auto id_or_null = [](int32_t id) { return id >= 0 ? Json(id) : Json(); };
+  const Json end = id_or_null(model.tokenizer.end()),
+             start = model.tokenizer.start() >= 0 ? id_or_null(model.tokenizer.start()) : end;
+  return out.set("bos_token_id", start).set("eos_token_id", end);
 }
 
 }  // namespace
 
 Gpt2Files encode_gpt2(const ExportedModel& model) {
-  demand_byte_pairs(model, "a GPT-2");
+  demand_folder_tokenizer(model, "a GPT-2");
   const Gpt2Config sizes = gpt2_sizes(model, {.name = "a GPT-2"});
   const auto made = gpt2_tensors(model, sizes, {.prefix = std::string(optional_prefix)});
   std::vector<TensorBytes> list;

@@ -10,6 +10,7 @@
 #include "heed/data/tokenizers/wordpiece.h"
 #include "heed/train/run/bert_huggingface.h"
 #include "heed/train/run/gpt2_huggingface.h"
+#include "heed/train/run/huggingface_code.h"
 #include "heed/train/run/llama_huggingface.h"
 #include "heed/train/run/marian_huggingface.h"
 #include "heed/train/run/marian_tokenizer_files.h"
@@ -79,6 +80,7 @@ ImportedModel gpt2_in(const Path& folder, const Json& json, const std::string& n
   check_size(*out.tokenizer, found.vocabulary, folder);
   Gpt2Weights weights = gpt2_weights(TensorFiles::open(folder), found);
   out.settings = gpt2_settings(found, weights.tied);
+  out.settings.emplace_back("data.tokenizer", out.tokenizer->kind());
   out.weights = std::move(weights.bytes);
   return out;
 }
@@ -89,6 +91,7 @@ ImportedModel llama_in(const Path& folder, const Json& json, const std::string& 
   out.tokenizer = tokenizer_of(folder, false);
   check_size(*out.tokenizer, sizes.vocabulary, folder);
   out.settings = llama_settings(sizes, PositionKind::rope);
+  out.settings.emplace_back("data.tokenizer", out.tokenizer->kind());
   out.weights = llama_weights(TensorFiles::open(folder), sizes);
   return out;
 }
@@ -123,7 +126,16 @@ Json tokenizer_config(const ExportedModel& model) {
   Json out = Json::object({{"tokenizer_class", "PreTrainedTokenizerFast"},
                            {"model_max_length", model.config.max_length},
                            {"clean_up_tokenization_spaces", false}});
-  if (model.tokenizer.end() >= 0) out.set("bos_token", end_of_text).set("eos_token", end_of_text);
+  const SpecialIds& ids = model.tokenizer.special();
+  const bool is_byte_pair = model.tokenizer.kind() == "byte_pair";
+  const auto name = [&](const char* key, int32_t id) {
+    if (id >= 0) out.set(key, model.tokenizer.piece(id));
+  };
+  name("bos_token", is_byte_pair ? ids.end : ids.start);
+  name("eos_token", ids.end);
+  if (is_byte_pair) return out;
+  name("unk_token", ids.unknown);
+  name("pad_token", ids.pad);
   return out;
 }
 
@@ -194,12 +206,15 @@ std::vector<NamedBytes> huggingface_files(const ExportedModel& model) {
     config = std::move(made.config);
     weights = std::move(made.weights);
   }
+  std::vector<NamedBytes> code;
+  if (!model.attention_code.is_null()) code.push_back(add_attention_code(config, model.attention_code));
   std::vector<NamedBytes> out{{settings_file, config.dump(2) + "\n"},
                               {weights_file, std::move(weights)},
                               {tokenizer_file, tokenizer_json(model.tokenizer)},
                               {"tokenizer_config.json", tokenizer_config(model).dump(2) + "\n"}};
-  if (byte_pair_lists(model.tokenizer).pre_tokenizer ==
-      PreTokenizer::gpt2) {  // these files cannot say others
+  out.insert(out.end(), code.begin(), code.end());
+  if (model.tokenizer.kind() == "byte_pair" && byte_pair_lists(model.tokenizer).pre_tokenizer ==
+                                                   PreTokenizer::gpt2) {  // these files cannot say others
     BytePairFiles files = byte_pair_files(model.tokenizer);
     out.push_back({vocabulary_file, std::move(files.vocabulary)});
     out.push_back({merges_file, std::move(files.merges)});

@@ -121,6 +121,7 @@ Json metadata_of(const ExportedModel& model, const LlamaSizes& sizes) {
 }  // namespace
 
 std::string encode_llama(const ExportedModel& model) {
+  demand_byte_pairs(model, "a LLaMA in a GGUF file");
   const LlamaSizes sizes = llama_sizes(model, "a GGUF file");
   std::list<std::vector<float>> numbers;
   std::vector<GgufFloats> tensors;

@@ -57,14 +57,18 @@ std::string llama_weights(const TensorFiles& files, const LlamaSizes& sizes) {
 }
 
 LlamaFiles encode_llama_folder(const ExportedModel& model) {
-  const LlamaSizes sizes = llama_sizes(model, "a folder of Hugging Face's Transformers");
+  constexpr const char* place = "a folder of Hugging Face's Transformers";
+  demand_folder_tokenizer(model, text("a LLaMA in ", place));
+  const LlamaSizes sizes = llama_sizes(model, place);
   std::list<std::vector<float>> numbers;
   std::vector<TensorBytes> tensors;
   for (const LlamaTensor& one : llama_tensors(sizes)) {
     numbers.push_back(llama_numbers(model, one, sizes, PositionKind::rope));
     tensors.push_back({one.huggingface, "F32", one.shape, std::as_bytes(std::span(numbers.back()))});
   }
-  const Json end = model.tokenizer.end() >= 0 ? Json(model.tokenizer.end()) : Json();
+  const auto id_or_null = [](int32_t id) { return id >= 0 ? Json(id) : Json(); };
+  const Json end = id_or_null(model.tokenizer.end()),
+             start = model.tokenizer.start() >= 0 ? id_or_null(model.tokenizer.start()) : end;
   Json config = Json::object({
       {"architectures", Json::List{"LlamaForCausalLM"}},
       {"model_type", "llama"},
@@ -83,7 +87,7 @@ LlamaFiles encode_llama_folder(const ExportedModel& model) {
       {"attention_bias", false},
       {"mlp_bias", false},
       {"tie_word_embeddings", sizes.tied},
-      {"bos_token_id", end},
+      {"bos_token_id", start},
       {"eos_token_id", end},
       {"torch_dtype", "float32"},
   });

@@ -62,7 +62,6 @@ LlamaSizes llama_sizes(const ExportedModel& model, const std::string& format) {
   const TransformerConfig& config = model.config;
   const std::string name = "a LLaMA in " + format;
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, name, setting); };
-  demand_byte_pairs(model, name);
   demand_shared_shape(model, name);
   demand(config.activation == Activation::swiglu, "model.activation = swiglu");
   demand(config.norm_scale == kernel::NormScale::rms, "model.norm_scale = rms");

@@ -1,9 +1,12 @@
 // Patterns of the sparse variants, pair by pair as in their papers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <utility>
+#include <vector>
 
 namespace heed::reference {
 
@@ -76,6 +79,15 @@ inline Meets bigbird(int64_t b, int64_t random, std::function<int64_t(int64_t, i
 /// The local rows of Beltagy et al. 2020, section 3.1: a window and g global keys.
 inline Meets longformer(int64_t w, int64_t g) {
   return [=](int64_t, int64_t i, int64_t j, int64_t) { return j < g || std::abs(i - j) <= w; };
+}
+/// All rows, where global tokens at these positions have the projections of the local ones.
+inline Meets longformer_at(int64_t w, std::vector<int64_t> positions) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) {
+    const auto is_global = [&](int64_t at) {
+      return std::find(positions.begin(), positions.end(), at) != positions.end();
+    };
+    return is_global(i) || is_global(j) || std::abs(i - j) <= w;
+  };
 }
 
 }  // namespace heed::reference

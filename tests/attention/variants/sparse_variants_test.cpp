@@ -349,10 +349,43 @@ TEST_CASE("sparse: longformer on bare heads, where global projections are the lo
       Use::self);
 }
 
+TEST_CASE("sparse: longformer's global tokens may be at any place", "[longformer]") {
+  compare("longformer:window=3,global=0/5", reference::longformer_at(3, {0, 5}), {}, Use::self);
+  // Positions in any order and twice, neighbours among them; one that only the longest inputs have.
+  compare("longformer:window=1,global=66/4/3/16/4", reference::longformer_at(1, {3, 4, 16, 66}), {},
+          Use::self);
+  compare("longformer:window=2,global=9/", reference::longformer_at(2, {9}), {}, Use::self);
+  compare("longformer:window=2,global=400/", reference::longformer_at(2, {}), {}, Use::self);
+  for (const Sizes& s : sizes) {
+    CHECK(apart("longformer:window=2,global=0/1/2", "longformer:window=2,global=3", s, false) == 0);
+    CHECK(apart("longformer:window=150,global=1/7", "softmax", s, false) < 1e-12);
+  }
+}
+
+TEST_CASE("sparse: longformer's global queries are rotated by their own positions", "[longformer]") {
+  const int64_t N = 19;
+  AttentionConfig config = config_for(2, 4, N);
+  config.modifiers.position = PositionKind::rope;
+  const Tensor x = test::tensor(test::numbers(2 * N * 8, 9), {2, N, 8}, DType::f64);
+  const auto lengths = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{19, 8}, Shape{2}));
+  std::vector<std::vector<double>> found;
+  for (const char* spec : {"softmax", "longformer:window=19,global=2/5/6/11"}) {
+    const auto attention = made(spec, config);  // both have the same first projections
+    convert(*attention, DType::f64);
+    found.push_back(attention->forward({.queries = x, .keys = x, .mask = lengths}).to_doubles());
+  }
+  for (size_t i = 0; i < found[0].size(); ++i) {
+    if (i < static_cast<size_t>((N + 8) * 8)) CHECK(std::abs(found[0][i] - found[1][i]) < 1e-12);
+  }
+}
+
 TEST_CASE("sparse: longformer's global rows have projections of their own", "[longformer]") {
   const int64_t N = 23, g = 2;
+  const std::string spec = GENERATE("longformer:window=3,global=2", "longformer:window=3,global=4/12");
+  const std::vector<int64_t> places =
+      spec.find('/') == std::string::npos ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{4, 12};
   const AttentionConfig config = config_for(2, 3, N);
-  const auto attention = made("longformer:window=3,global=2", config);
+  const auto attention = made(spec, config);
   convert(*attention, DType::f64);
   const Tensor x = test::tensor(test::numbers(2 * N * 6, 9), {2, N, 6}, DType::f64);
   const auto lengths = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{23, 15}, Shape{2}));
@@ -373,7 +406,7 @@ TEST_CASE("sparse: longformer's global rows have projections of their own", "[lo
     for (int64_t b = 0; b < 2; ++b) {
       for (int64_t i = 0; i < N; ++i) {
         const auto at = static_cast<size_t>((b * N + i) * 6);
-        CHECK((after[at] != before[at]) == (i < g));
+        CHECK((after[at] != before[at]) == (i == places[0] || i == places[1]));
       }
     }
   }
@@ -381,7 +414,11 @@ TEST_CASE("sparse: longformer's global rows have projections of their own", "[lo
   const auto split = [&](const Tensor& y, const char* name) {
     return transpose(reshape(linear(y, find(*attention, name), {}), Shape{2, -1, 2, 3}), 1, 2).detach();
   };
-  const Tensor q = split(slice(x, 1, 0, g), "query_global.weight"), k = split(x, "key_global.weight"),
+  const auto of_places = [&](const Tensor& y) {
+    return concat(
+        std::vector<Tensor>{slice(y, 1, places[0], places[0] + 1), slice(y, 1, places[1], places[1] + 1)}, 1);
+  };
+  const Tensor q = split(of_places(x), "query_global.weight"), k = split(x, "key_global.weight"),
                v = split(x, "value_global.weight");
   const auto want = test::reference(
       q, k, v, q, {.scale = 1 / std::sqrt(3.0), .seen = [](int64_t b, int64_t, int64_t, int64_t j) {
@@ -390,7 +427,7 @@ TEST_CASE("sparse: longformer's global rows have projections of their own", "[lo
   const Tensor heads = test::tensor(want.out, {2, 2, g, 3}, DType::f64);
   const Tensor joined =
       linear(reshape(transpose(heads, 1, 2), Shape{2, g, 6}), find(*attention, "output.weight"), {});
-  CHECK(distance(slice(forward(), 1, 0, g), joined.to_doubles()) < 1e-12);
+  CHECK(distance(of_places(forward()), joined.to_doubles()) < 1e-12);
 }
 
 TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided][longformer]") {
@@ -495,6 +532,12 @@ TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed
   refused("fixed:block=8,summary=4,verts=3,usage=multihead", "3 summaries of 4 keys");
   refused("fixed:summary=0", "summary = 0");
   refused("longformer:window=-2", "window = -2");
+  refused("longformer:global=-1",
+          "global = -1. It must be a number of tokens, 0 to 1000000000, or positions");
+  refused("longformer:global=/", "global = /");
+  refused("longformer:global=0/x", "global = 0/x");
+  refused("longformer:global=0//5", "global = 0//5");
+  refused("longformer:global=2000000000/", "global = 2000000000/");
   refused("longformer:dilated_heads=3", "dilated_heads = 3. There are 2 heads");
   refused("bigbird:block=0", "block = 0");
   refused("bigbird:random=-1", "random = -1");

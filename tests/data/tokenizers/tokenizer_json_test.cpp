@@ -111,7 +111,7 @@ TEST_CASE("tokenizer.json: what is no byte pairs is refused by its reason") {
                containing("tokenizer.json: ") && containing(reason) && containing(" Give "));
   };
   const Json bytes = Json::object({{"type", "ByteLevel"}, {"add_prefix_space", true}});
-  refused("not of the type BPE", [](Json&, Json& model) { model.set("type", "Unigram"); });
+  refused("not of the type BPE", [](Json&, Json& model) { model.set("type", "WordPiece"); });
   refused("byte_fallback is set", [](Json&, Json& model) { model.set("byte_fallback", true); });
   refused("ignore_merges is set", [](Json&, Json& model) { model.set("ignore_merges", true); });
   CHECK_NOTHROW(tokenizer_of_json(small_json([](Json&, Json& model) { model.set("dropout", 0.0); })));

@@ -7,10 +7,14 @@
 #include <map>
 
 #include "heed/attention/variant.h"
+#include "heed/core/io/files.h"
 #include "heed/core/random.h"
+#include "heed/data/tokenizers/json_tokenizer.h"
+#include "heed/data/tokenizers/tokenizer_json_reader.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/llama_file.h"
+#include "heed/train/run/huggingface_folder.h"
 #include "heed/train/run/llama_gguf.h"
 
 namespace heed {
@@ -89,6 +93,35 @@ TEST_CASE("llama folder: the logits of a model that was written and read are its
     CHECK(files.config.at("rope_theta").real() == 5000);
     CHECK(SafeTensors::parse(files.weights, "m").metadata().at("format") == "pt");
   }
+}
+
+TEST_CASE("llama folder: a tokenizer of the type WordLevel goes out and comes in again") {
+  DecoderOnly model = llama_of(llama_by_halves(), 1);
+  Json words = Json::object({{"<s>", 0}, {"</s>", 1}});
+  for (size_t id = 2; id < llama_tokens().size(); ++id) words.append(text("w", id), id);
+  const auto special = [](int64_t id, const char* content) { return detail::added_token_json(id, content); };
+  const auto tokenizer = make_json_tokenizer(
+      Json::object({{"added_tokens", Json::List{special(0, "<s>"), special(1, "</s>")}},
+                    {"pre_tokenizer", Json::object({{"type", "WhitespaceSplit"}})},
+                    {"model", Json::object({{"type", "WordLevel"}, {"unk_token", "w2"}, {"vocab", words}})}}),
+      "words");
+  const SafeTensors weights = SafeTensors::parse(save_bytes(model), "model.safetensors");
+  const Scratch scratch;
+  for (const NamedBytes& file : huggingface_files({.name = "m",
+                                .config = llama_by_halves(),
+                                .attention = "softmax",
+                                .weights = weights,
+                                .tokenizer = *tokenizer}))
+    io::write(scratch / file.name, file.bytes);
+  const ImportedModel read = read_huggingface_folder(scratch.path());
+  CHECK(read.tokenizer->save() == tokenizer->save());
+  CHECK(read.settings.back() == std::pair<std::string, std::string>{"data.tokenizer", "tokenizer_json"});
+  const auto json = [&](const char* name) { return parse_json(io::read(scratch / name), name); };
+  CHECK(json("config.json").at("bos_token_id").integer() == 0);
+  CHECK(json("config.json").at("eos_token_id").integer() == 1);
+  CHECK(json("tokenizer_config.json").at("bos_token").text() == "<s>");
+  CHECK(json("tokenizer_config.json").at("unk_token").text() == "w2");
+  CHECK(!io::exists(scratch / "vocab.json"));
 }
 
 TEST_CASE("llama folder: rows of neighbouring pairs are moved, so that the model stays the same") {

@@ -13,6 +13,7 @@
 #include "heed/data/tokenizers/id_tokenizer.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/streamed_text.h"
+#include "heed/data/tokenizers/tokenizer_json.h"
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/data/tokenizers/wordpiece.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
@@ -44,12 +45,15 @@ void LanguageOptions::text_fields(Fields& f) {
   f("test_path", test_path, "text for the final score; empty: that of validation");
   f("num_examples", num_examples, {1, 100'000'000}, "number of characters to generate of the embedded verse");
   f("train_fraction", train_fraction, "fraction of the text to train on; the rest is validation");
-  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe", "ids", "wordpiece"}),
+  f("tokenizer",
+    Choice(tokenizer,
+           {"character", "byte", "byte_pair", "unigram", "bpe", "ids", "wordpiece", "tokenizer_json"}),
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece, "
-    "ids: the text is numbers below data.vocabulary, wordpiece: BERT's, of the folder data.merges");
+    "ids: the text is numbers below data.vocabulary, wordpiece: BERT's, of the folder data.merges, "
+    "tokenizer_json: any other of Hugging Face, of that folder");
   f("merges", merges,
     "byte_pair: folder of vocab.json and merges.txt (empty: learned from the text); wordpiece: folder of "
-    "tokenizer.json or vocab.txt");
+    "tokenizer.json or vocab.txt; tokenizer_json: folder of tokenizer.json");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
 }
 
@@ -89,6 +93,9 @@ void LanguageData::make_tokenizer(std::string_view all, std::string_view trainin
       return;
     case TextUnit::wordpiece:
       tokenizer_ = read_wordpiece(find_data(options.merges));
+      return;
+    case TextUnit::tokenizer_json:
+      tokenizer_ = read_tokenizer_json(find_data(options.merges) / "tokenizer.json");
       return;
     case TextUnit::unigram:
     case TextUnit::bpe:
@@ -142,10 +149,9 @@ void LanguageData::check_options(const Config& config) const {
   if (options.stride > config.model.max_length)
     fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
          ".");
-  if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair &&
-      options.tokenizer != TextUnit::wordpiece)
+  if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair && !options.tokenizer_is_read())
     fail("data.merges = ", shown(options.merges),
-         " is for data.tokenizer = byte_pair or wordpiece. Take one of them out.");
+         " is for data.tokenizer = byte_pair, wordpiece or tokenizer_json. Take one of them out.");
   if (config.train.batch_size < 1)
     fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
          " counts windows: give at least 1.");
@@ -242,9 +248,11 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& art
   if (!artifacts.empty()) {
     load_tokenizer(artifacts);
   } else {
-    if (options.tokenizer == TextUnit::wordpiece && options.merges.empty())
-      fail("data.tokenizer = wordpiece: pieces are read, not learned. Give ",
-           advice("--merges FOLDER", "data.merges"), ", a folder with tokenizer.json or vocab.txt.");
+    if (options.tokenizer_is_read() && options.merges.empty())
+      fail("data.tokenizer = ", options.tokenizer == TextUnit::wordpiece ? "wordpiece" : "tokenizer_json",
+           ": pieces are read, not learned. Give ", advice("--merges FOLDER", "data.merges"),
+           ", a folder with tokenizer.json",
+           options.tokenizer == TextUnit::wordpiece ? " or vocab.txt." : ".");
     if (options.tokenizer != TextUnit::character && options.tokenizer != TextUnit::byte &&
         options.tokenizer != TextUnit::ids && options.merges.empty())
       log(text("vocabulary  learning ", options.vocabulary, " pieces from ", split.train.size(), " bytes"));

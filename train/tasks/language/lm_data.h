@@ -16,7 +16,7 @@
 namespace heed {
 
 /// The unit of a token.
-enum class TextUnit { character, byte, byte_pair, unigram, bpe, ids, wordpiece };
+enum class TextUnit { character, byte, byte_pair, unigram, bpe, ids, wordpiece, tokenizer_json };
 
 /// Settings of the group "data".
 struct LanguageOptions {
@@ -29,9 +29,13 @@ struct LanguageOptions {
   std::string merges;                        ///< folder of a tokenizer; empty: train one
   int64_t vocabulary = 8192;                 ///< tokens, where the tokenizer is trained
   DocumentEnd document_end = DocumentEnd::none;  ///< where attention and positions begin anew
-  int64_t stride = 0;           ///< new tokens of each window in the test score; 0: no overlap
-  int64_t eval_batches = 20;    ///< random batches of the estimated validation loss; 0: none
-  void fields(Fields& f);       ///< names every setting of [data] with its help
+  int64_t stride = 0;         ///< new tokens of each window in the test score; 0: no overlap
+  int64_t eval_batches = 20;  ///< random batches of the estimated validation loss; 0: none
+  void fields(Fields& f);     ///< names every setting of [data] with its help
+  /// Whether the tokenizer is always read from `merges`.
+  bool tokenizer_is_read() const {
+    return tokenizer == TextUnit::wordpiece || tokenizer == TextUnit::tokenizer_json;
+  }
   void text_fields(Fields& f);  ///< names the settings of the texts and the tokenizer alone
 };
 
