@@ -105,7 +105,8 @@ class CompiledMask final : public MaskFormula {
     for (int64_t i = 0; i < pairs.queries; ++i) {
       const KeyBounds all = bounds(pairs.batch, pairs.head, pairs.first_query + i);
       const int64_t begin = std::max(all.begin, pairs.first_key) - pairs.first_key,
-                    end = std::min(all.end, pairs.first_key + pairs.keys) - pairs.first_key;
+                    end =
+                        std::clamp(all.end, pairs.first_key, pairs.first_key + pairs.keys) - pairs.first_key;
       unsigned char seen[64] = {};  // apart from the bits, so that a compiler can make vectors of it
       for (int64_t j = begin; j < end; ++j)
         seen[j] = condition_(pairs.batch, pairs.head, pairs.first_query + i, pairs.first_key + j) ? 1 : 0;

@@ -41,6 +41,8 @@ class PatternedAttention : public ScoredAttention {
   virtual uint64_t pattern_version() const { return 0; }
 
   Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const final;
+  /// None: a pattern takes no formulas.
+  PairFormulas formulas(const AttentionInput&) const final { return {}; }
   Tensor attend(Heads heads, const AttentionInput& input) override;
   /// The map [B, H, Tq, Tk] of a call over all keys, for MapRecorder.
   Tensor dense_map(const Heads& heads, const AttentionInput& input, int64_t first_query) const;

@@ -2,7 +2,9 @@
 #include "heed/attention/base/scored_attention.h"
 
 #include "heed/attention/base/grouped_query.h"
+#include "heed/autograd/comparisons.h"
 #include "heed/autograd/pair_formulas.h"
+#include "heed/core/minus_infinity.h"
 
 namespace heed {
 
@@ -18,9 +20,19 @@ int64_t ScoredAttention::first_position(const Tensor& scores, const AttentionInp
 Tensor ScoredAttention::weights(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
   Tensor scores = score(heads.q, repeat_heads(heads.k, heads.q.extent(1)), input);
   const PairFormulas own = formulas(input);
-  if (own.score) scores = apply_formula(scores, own.score, first_query);
+  if (own.score) {
+    if (modifiers().softcap() > 0)
+      fail("attention: model.softcap = ", modifiers().softcap(),
+           " beside a formula of scores. Set it to 0, and write the cap into the formula: cap * tanh(score / "
+           "cap).");
+    scores = apply_formula(scores, own.score, first_query);
+  }
   if (modifiers().acts_on_scores()) scores = modifiers().modified_scores(scores, heads.q, first_query);
-  if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
+  if (const Tensor mask = input.mask.dense(scores, first_query)) {
+    scores = scores + mask;
+    // What the formula says of hidden pairs, which may be NaN, is not used.
+    if (own.score) scores = where(greater(mask, minus_infinity<double>), scores, minus_infinity<double>);
+  }
   if (own.mask) scores = apply_mask(scores, own.mask, first_query);
   return modifiers().with_sink(weigh(scores, heads.q, input), scores);
 }

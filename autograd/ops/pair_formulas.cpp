@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "heed/autograd/comparisons.h"
 #include "heed/autograd/node.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/shape_checks.h"
@@ -80,8 +81,9 @@ Tensor apply_formula(const Tensor& scores, const std::shared_ptr<const ScoreForm
                slopes = recording() && scores.node() ? empty_like(x) : Tensor();
   visit_float("apply_formula", x.dtype(),
               [&]<class T>(Type<T>) { apply_to_scores<T>(*formula, x, first_query, y, slopes); });
-  return record("apply_formula", y, {&scores},
-                [slopes](const Tensor& dy) -> Gradients { return {dy * slopes}; });
+  return record("apply_formula", y, {&scores}, [slopes](const Tensor& dy) -> Gradients {
+    return {where(not_equal(dy, 0), dy * slopes, 0)};  // slopes of hidden pairs may be NaN
+  });
 }
 
 Tensor apply_mask(const Tensor& scores, const std::shared_ptr<const MaskFormula>& formula,

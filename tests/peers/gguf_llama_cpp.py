@@ -1,6 +1,5 @@
-# A language model of Heed, through `heed export --as gguf`, in llama.cpp: the same prompts are cut into as many tokens and
-# continued greedily by the same text.
-#   gguf_llama_cpp.py HEED RUN PROMPT...    RUN: a folder of a LLaMA-shaped model; --new N tokens follow each prompt
+# A language model of Heed, through `heed export --as gguf`, in llama.cpp: prompts are continued greedily by the same text.
+#   gguf_llama_cpp.py HEED RUN PROMPT...    RUN: a folder of a LLaMA-shaped model; at most --new tokens follow each prompt
 # 77: the package llama-cpp-python, which builds llama.cpp from its source, is missing.
 import argparse
 import os
@@ -18,15 +17,17 @@ except ImportError as error:
 
 
 def heed(*words):
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, encoding='utf-8', errors='replace', check=False)
     if done.returncode:
         sys.exit(f'{" ".join(words)}: {done.stderr}')
     return done.stdout
 
 
 def continued(model, prompt, count):
-    """The greedy continuation of a prompt by llama.cpp, prompt included, and the smallest lead of a chosen logit."""
+    """The prompt with its greedy continuation by llama.cpp, up to the end token, and the smallest lead of a chosen logit."""
     ids = model.tokenize(prompt.encode(), add_bos=False, special=False)
+    if len(ids) + count > model.n_ctx():
+        sys.exit(f'{prompt!r}: {len(ids)} tokens and {count} new ones, and the model reads {model.n_ctx()}. Give a smaller --new.')
     model.reset()
     model.eval(ids)
     lead = float('inf')
@@ -34,6 +35,8 @@ def continued(model, prompt, count):
         logits = np.array(model.scores[model.n_tokens - 1])
         second, first = np.partition(logits, -2)[-2:]
         lead = min(lead, float(first - second))
+        if int(logits.argmax()) == model.token_eos():
+            break
         ids.append(int(logits.argmax()))
         model.eval(ids[-1:])
     return model.detokenize(ids).decode('utf-8', 'replace'), lead
@@ -57,9 +60,9 @@ def main():
             ours = heed(program, 'generate', args.run, '--checkpoint', args.checkpoint, '--prompt', prompt, '--temperature', '0',
                         '--max-new-tokens', str(args.new))
             theirs, lead = continued(model, prompt, args.new)
-            same = ours.strip() == theirs.strip()
+            same = ours == theirs + '\n'
             failed = failed or not same
-            print(f'{prompt!r}, {args.new} greedy tokens: ' +
+            print(f'{prompt!r}, up to {args.new} greedy tokens: ' +
                   (f'the same; no token led by less than {lead:.1e}' if same else f'FAILED: {ours!r} here, {theirs!r} there'))
     sys.exit(1 if failed else 0)
 

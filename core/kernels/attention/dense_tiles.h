@@ -90,7 +90,7 @@ struct DenseTiles {
       all.begin = std::min(all.begin, one.begin);
       all.end = std::max(all.end, one.end);
     }
-    const int64_t skipped_tiles = std::max<int64_t>(0, all.begin - keys.begin) / tile;
+    const int64_t skipped_tiles = (std::max(all.begin, keys.begin) - keys.begin) / tile;
     return {keys.begin + skipped_tiles * tile, std::min(keys.end, all.end)};
   }
 

@@ -119,4 +119,31 @@ TEST_CASE("pair formulas: steps with a cache give what the whole gives") {
   }
 }
 
+TEST_CASE("pair formulas: what a formula says of hidden pairs is not used by maps, either") {
+  const AttentionConfig config{.d_model = 8, .heads = 2, .causal = true};
+  const auto mapped = made<MapAttention>(config, false), plain = made<MapAttention>(config, false);
+  const auto tiled = made<TiledAttention>(config, false);
+  const auto nan_ahead =
+      score_formula([](auto, auto, auto i, auto j, auto s) { return j <= i ? s : s * NAN; });
+  mapped->own.score = nan_ahead;
+  tiled->own.score = nan_ahead;
+  const auto found = run(*mapped), expected = run(*plain);
+  check_near(found.first, expected.first);
+  check_near(found.second, expected.second);
+  const NoGrad no_grad;
+  MapRecorder recorder;
+  const Tensor x = inputs();
+  const AttentionInput input{
+      .queries = x, .keys = x, .mask = Mask::causal(), .context = {.recorder = &recorder}};
+  check_near(tiled->forward(input).to_doubles(), expected.first);
+  for (const double weight : recorder.maps.at(0).weights.to_doubles()) REQUIRE(weight >= 0);
+}
+
+TEST_CASE("pair formulas: a soft cap beside a formula of scores is refused where scores are stored, too") {
+  const auto attention =
+      made<MapAttention>({.d_model = 8, .heads = 2, .causal = true, .modifiers = {.softcap = 2}}, true);
+  CHECK_THROWS_WITH(run(*attention),
+                    containing("model.softcap = 2") && containing("cap * tanh(score / cap)"));
+}
+
 }  // namespace heed

@@ -22,12 +22,12 @@
 namespace heed {
 namespace {
 
-/// Fails when a text has fewer than `needed` tokens. `what`: its use. An empty `path`: the text is made.
-void check_length(const char* what, const std::string& path, size_t tokens, int64_t needed,
-                  const std::string& why, const std::string& advice) {
-  if (static_cast<int64_t>(tokens) >= needed) return;
-  fail(Fault::data, path.empty() ? "data" : path, ": the ", what, " text is too short: it has ", tokens,
-       " of the ", needed, " tokens that ", why, ". Give more text", advice, ".");
+/// Fails when a held-out text has no token to score. `what`: its use. An empty `path`: the text is made.
+void check_held_out(const char* what, const std::string& path, const EncodedText& text) {
+  if (text.ids.size() > 1) return;
+  fail(Fault::data, path.empty() ? "data" : path, ": the ", what, " text is too short: it has ",
+       text.ids.size(), text.ids.size() == 1 ? " token" : " tokens",
+       ", and a score needs at least 2. Give more text.");
 }
 
 /// Options for a held-out text, which is one window where it is shorter than those of the model.
@@ -137,7 +137,7 @@ HeldOutText LanguageData::held_out(const EncodedText& encoded, std::string_view 
 }
 
 std::string LanguageData::tested_text(int64_t tokens_a_window) const {
-  if (test.windows->size() <= tokens_a_window) return text(name_of_test(), " in one window");
+  if (test.windows->size() - 1 <= tokens_a_window) return text(name_of_test(), " in one window");
   return text(name_of_test(), " in windows of ", tokens_a_window,
               options.stride > 0 ? text(" that score ", options.stride, " new ones each")
                                  : std::string(" that do not overlap"));
@@ -204,27 +204,28 @@ void LanguageData::make_windows(const Texts& texts, const TextSplit& split, cons
   const bool same_test = texts.test.empty() || options.test_path == options.validation_path;
   const std::string& validation_file =
       options.validation_path.empty() ? options.path : options.validation_path;
-  const EncodedText training = encoded(split.train, options.path);
+  EncodedText training = encoded(split.train, options.path);
   const EncodedText held = same ? training : encoded(split.validation, validation_file);
   const EncodedText tested = same_test ? held : encoded(texts.test, options.test_path);
   const std::vector<int32_t>& ids = held.ids;
   const bool has_test = !options.test_path.empty();
-  const std::string one_pair = "one token and the one behind it need";
-  if (has_test) check_length("test", options.test_path, tested.ids.size(), 2, one_pair, "");
-  check_length("validation", validation_file, ids.size(), 2, one_pair, "");
-  if (!same) {
-    const bool may_shorten = training.ids.size() > 1 && !is_trained;
-    check_length(
-        "training", options.path, training.ids.size(), block + 1,
-        text("a window and the token behind it need, with model.max_length = ", config.model.max_length),
-        may_shorten
-            ? text(", or a ", advice("--max-length", "model.max_length"), " below ", training.ids.size())
-            : "");
-  }
+  if (has_test) check_held_out("test", options.test_path, tested);
+  check_held_out("validation", validation_file, held);
+  const size_t tokens = training.ids.size();
+  if (!same && static_cast<int64_t>(tokens) <= block)
+    fail(Fault::data, options.path.empty() ? "data" : options.path,
+         ": the training text is too short: it has ", tokens, " of the ", block + 1,
+         " tokens that a window and the token behind it need, with model.max_length = ",
+         config.model.max_length, ". Give more text",
+         tokens > 1 && !is_trained
+             ? text(", or a ", advice("--max-length", "model.max_length"), " below ", tokens)
+             : "",
+         ".");
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
-  train = std::make_unique<TextWindows>(training.ids, same ? fitted(windows, training) : windows,
-                                        training.document_starts);
+  const WindowOptions of_train = same ? fitted(windows, training) : windows;
+  train =
+      std::make_unique<TextWindows>(std::move(training.ids), of_train, std::move(training.document_starts));
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;
   if (options.eval_batches > 0)

@@ -131,7 +131,8 @@ class MaskedLanguageTask final : public Task, public MapProvider, public Example
     Evaluation out;
     out.scores = scores_of(all);
     out.notes = {text(static_cast<int64_t>(all.weight()), " hidden ones of ", windows.size() - 1,
-                      " tokens of ", data_.tested_text(max_length_))};
+                      " tokens of ",
+                      data_.tested_text(max_length_ - data_.tokenizer().special().around_masked()))};
     return out;
   }
 

@@ -188,6 +188,19 @@ TEST_CASE("language data: a held-out text shorter than a window is scored as one
   const Evaluation test = config.task->test(model, {});
   CHECK(named(test.scores, "loss") == Approx(wanted).epsilon(1e-6));
   CHECK_THAT(test.notes.front(), containing(text("5 tokens of ", brief, " in one window")));
+  // A window of 16 reads 16 tokens and scores as many, behind each of them.
+  const auto note_of = [&](int count) {
+    std::string words;
+    for (int i = 0; i < count; ++i) words += text(i, " ");
+    io::write(scratch / "short.txt", words);
+    Config again = lm({{"data.tokenizer", "ids"},
+                       {"data.path", (scratch / "long.txt").string()},
+                       {"data.test_path", brief}});
+    const auto made = loaded_model(again);
+    return again.task->test(*made, {}).notes.front();
+  };
+  CHECK_THAT(note_of(17), containing("16 tokens of") && containing("in one window"));
+  CHECK_THAT(note_of(18), containing("17 tokens of") && containing("in windows of 16 that do not overlap"));
 }
 
 TEST_CASE("language data: documents are read as if each were alone") {
@@ -267,9 +280,9 @@ TEST_CASE("language data: what cannot be is refused with the key") {
                         "token behind it need, with model.max_length = 16") &&
                  containing("or a model.max_length below 11."));
   io::write(scratch / "one.txt", "a");
-  CHECK_THAT(
-      refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
-      containing((scratch / "one.txt").string() + ": the test text is too short: it has 1 of the 2 tokens"));
+  CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
+             containing((scratch / "one.txt").string() +
+                        ": the test text is too short: it has 1 token, and a score needs at least 2."));
   CHECK_THAT(refused({{"data.tokenizer", "byte_pair"}, {"data.vocabulary", "100"}}, Fault::usage),
              containing("size = 100"));
   CHECK_THAT(
