@@ -3,6 +3,8 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+
 #include "heed/core/error.h"
 #include "heed/data/text/code_ranges.h"
 #include "heed/data/text/text.h"
@@ -91,6 +93,16 @@ CharacterMap::CharacterMap(std::string table, std::string_view name) : table_(st
          ". Give the file as sentencepiece and Transformers made it.");
   });
   replacements_at_ = header_bytes + number_at(table_, 0);
+}
+
+size_t CharacterMap::longest_replacement() const {
+  size_t longest = 0;
+  for (size_t begin = replacements_at_; begin < table_.size();) {
+    const size_t end = table_.find('\0', begin);  // the last of them ends so, too
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return longest;
 }
 
 uint32_t CharacterMap::unit(size_t index) const { return number_at(table_, header_bytes + 4 * index); }

@@ -28,6 +28,8 @@ class CharacterMap {
   /// its reader (a grapheme cluster, UAX #29) is replaced as a whole where it is shorter than 6 bytes and the
   /// table has a text that it begins with; else each code point is looked up alone.
   std::string normalized(std::string_view text) const;
+  /// Bytes of the longest text that replaces another.
+  size_t longest_replacement() const;
 
  private:
   /// The unit of an index.

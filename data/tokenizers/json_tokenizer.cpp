@@ -143,8 +143,8 @@ class JsonTokenizer final : public Tokenizer {
         parts_(std::move(parts)),
         steps_(file),
         decoder_(file),
-        unigram_(parts_.is_unigram() ? model_pieces() : std::vector<std::string>(), parts_.scores, unknown(),
-                 parts_.byte_fallback),
+        unigram_(std::span<const std::string>(parts_.pieces).first(parts_.scores.size()), parts_.scores,
+                 unknown(), parts_.byte_fallback),
         is_left_out_(parts_.pieces.size()) {
     for (const detail::AddedToken& one : parts_.added) {
       finder_.add(one.id, one.content);
@@ -171,9 +171,7 @@ class JsonTokenizer final : public Tokenizer {
     std::vector<std::string> tokens;
     for (const int32_t id : ids) {
       std::string one = piece(id);
-      const bool is_hidden =
-          id == pad() || id == start() || id == end() || is_left_out_[static_cast<size_t>(id)];
-      if (!is_hidden) tokens.push_back(std::move(one));
+      if (!is_left_out_[static_cast<size_t>(id)]) tokens.push_back(std::move(one));
     }
     return decoder_.joined(std::move(tokens));
   }
@@ -203,11 +201,6 @@ class JsonTokenizer final : public Tokenizer {
   }
 
  private:
-  /// The pieces that are not added.
-  std::vector<std::string> model_pieces() const {
-    return {parts_.pieces.begin(), parts_.pieces.begin() + parts_.num_model_pieces};
-  }
-
   void encode_word(const std::string& word, std::vector<int32_t>& ids) const {
     if (parts_.is_unigram()) return unigram_.encode(word, ids);
     const auto found = parts_.ids.find(word);

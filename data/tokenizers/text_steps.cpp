@@ -20,6 +20,10 @@ using NormalizerStep = std::function<std::string(std::string)>;
 using CutterStep = std::function<void(const std::string&, bool begins, std::vector<std::string>&)>;
 using DecoderStep = std::function<void(std::vector<std::string>&)>;
 
+constexpr size_t max_content_bytes = 256;  // of a text that a step puts into texts
+constexpr size_t max_growth = 64;          // bytes that steps may make of one
+constexpr size_t free_bytes = 65536;       // bytes that they may make besides
+
 /// The type of a step; empty where it has none.
 std::string step_type(const Json& step) {
   const Json* type = set_member(step, "type");
@@ -40,6 +44,31 @@ void each_step(const TokenizerJsonReader& file, const Json& step, const char* li
                               const char* legal) {
   fail(Fault::data, file.name(), ": the ", kind, " ", shown(step.dump(), 120),
        " is not one of those done here: ", legal, ".", file.remedy());
+}
+
+/// Fails for a text that a step puts into texts, and that is too long. `what`: "the content of a Replace".
+void demand_short(const TokenizerJsonReader& file, const char* what, size_t bytes) {
+  file.demand(bytes <= max_content_bytes,
+              text(what, " has ", bytes, " bytes, and at most ", max_content_bytes, " are legal"));
+}
+
+/// The name of a step in errors: "normalizer Prepend".
+std::string step_name(const char* kind, const Json& step) { return text(kind, " ", step_type(step)); }
+
+/// The bytes of all texts.
+size_t total_bytes(const std::vector<std::string>& texts) {
+  size_t sum = 0;
+  for (const std::string& one : texts) sum += one.size();
+  return sum;
+}
+
+/// Fails where a step has made too much of a text of `before` bytes; steps in a row multiply what they make.
+void demand_growth(const std::vector<std::string>& made, size_t before, const std::string& step) {
+  const size_t bytes = total_bytes(made);
+  if (bytes > max_growth * before + free_bytes)
+    fail(Fault::data, "tokenizer.json: the ", step, " makes ", bytes, " bytes of a text of ", before,
+         ", and at most ", max_growth, " for each byte and ", free_bytes,
+         " more are legal. Give a tokenizer.json without this step.");
 }
 
 /// A part of a text that is replaced; a size of 0: there is none.
@@ -79,6 +108,7 @@ NormalizerStep replacement(const TokenizerJsonReader& file, const char* kind, co
                            const char* legal) {
   const Json *pattern = set_member(step, "pattern"), *content = set_member(step, "content");
   file.demand(content != nullptr && content->is_text(), "a Replace has no content");
+  demand_short(file, "the content of a Replace", content->text().size());
   if (pattern != nullptr && has_text(*pattern, "Regex", " {2,}"))
     return
         [to = content->text()](const std::string& part) { return replaced_matches(part, to, run_of_blanks); };
@@ -103,14 +133,14 @@ NormalizerStep precompiled(const TokenizerJsonReader& file, const Json& step) {
   const std::optional<std::string> table = from_base64(file.word(step, "precompiled_charsmap"));
   file.demand(table.has_value(), "precompiled_charsmap is no base64");
   const auto map = std::make_shared<const CharacterMap>(*table, file.name());
+  demand_short(file, "a replacement of precompiled_charsmap", map->longest_replacement());
   return [map](const std::string& part) { return map->normalized(part); };
 }
 
 NormalizerStep normalizer_of(const TokenizerJsonReader& file, const Json& step) {
   constexpr const char* legal =
-      "Sequence, Precompiled, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, BertNormalizer, and Replace "
-      "of "
-      "a String or of the Regex \" {2,}\"";
+      "Sequence, Precompiled, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, BertNormalizer, "
+      "and Replace of a String or of the Regex \" {2,}\"";
   const std::string type = step_type(step);
   constexpr std::pair<const char*, NormalForm> forms[] = {{"NFC", NormalForm::nfc},
                                                           {"NFD", NormalForm::nfd},
@@ -124,9 +154,9 @@ NormalizerStep normalizer_of(const TokenizerJsonReader& file, const Json& step) 
   if (type == "Strip")
     return strip(file.flag(step, "strip_left", true), file.flag(step, "strip_right", true));
   if (type == "Prepend") {
-    return [first = file.word(step, "prepend")](const std::string& part) {
-      return part.empty() ? part : first + part;
-    };
+    const std::string first = file.word(step, "prepend");
+    demand_short(file, "the text of a Prepend", first.size());
+    return [first](const std::string& part) { return part.empty() ? part : first + part; };
   }
   if (type == "Lowercase") {
     return [](const std::string& part) {
@@ -222,11 +252,8 @@ int byte_of_token(std::string_view token) {
 DecoderStep metaspace_decoder(const TokenizerJsonReader& file, const Json& step) {
   return [mark = space_mark_of(file, step),
           adds_mark = prepend_scheme_of(file, step) != "never"](std::vector<std::string>& tokens) {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const char* blank = i == 0 && adds_mark ? "" : " ";
-      for (size_t at = tokens[i].find(mark); at != std::string::npos; at = tokens[i].find(mark, at))
-        tokens[i].replace(at, mark.size(), blank);
-    }
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = replaced(tokens[i], mark, i == 0 && adds_mark ? "" : " ");
   };
 }
 
@@ -290,13 +317,14 @@ DecoderStep decoder_of(const TokenizerJsonReader& file, const Json& step) {
 
 TextSteps::TextSteps(const detail::TokenizerJsonReader& file) {
   if (const Json* found = set_member(file.json(), "normalizer"))
-    each_step(file, *found, "normalizers",
-              [&](const Json& step) { normalizers_.push_back(normalizer_of(file, step)); });
+    each_step(file, *found, "normalizers", [&](const Json& step) {
+      normalizers_.push_back({step_name("normalizer", step), normalizer_of(file, step)});
+    });
   if (const Json* found = set_member(file.json(), "pre_tokenizer"))
     each_step(file, *found, "pretokenizers", [&](const Json& step) {
       const CutterStep cut = pre_tokenizer_of(file, step);
       if (has_text(step, "prepend_scheme", "first")) demand_first_character(file, step);
-      pre_tokenizers_.push_back(cut);
+      pre_tokenizers_.push_back({step_name("pre_tokenizer", step), cut});
     });
 }
 
@@ -316,13 +344,18 @@ void TextSteps::demand_first_character(const detail::TokenizerJsonReader& file, 
 
 std::vector<std::string> TextSteps::words(std::string_view part, bool begins) const {
   std::vector<std::string> words{as_utf8(part)};
-  for (const auto& normalize : normalizers_) words[0] = normalize(std::move(words[0]));
-  for (const auto& cut : pre_tokenizers_) {
+  const size_t before = words[0].size();
+  for (const auto& [name, normalize] : normalizers_) {
+    words[0] = normalize(std::move(words[0]));
+    demand_growth(words, before, name);
+  }
+  for (const auto& [name, cut] : pre_tokenizers_) {
     std::vector<std::string> parts = std::move(words);
     words.clear();
     for (const std::string& one : parts) {
       if (!one.empty()) cut(one, begins, words);
     }
+    demand_growth(words, before, name);
   }
   std::erase_if(words, [](const std::string& word) { return word.empty(); });
   return words;
@@ -332,12 +365,17 @@ TextDecoder::TextDecoder(const detail::TokenizerJsonReader& file) {
   const Json* found = set_member(file.json(), "decoder");
   has_decoder_ = found != nullptr;
   if (has_decoder_)
-    each_step(file, *found, "decoders",
-              [&](const Json& step) { decoders_.push_back(decoder_of(file, step)); });
+    each_step(file, *found, "decoders", [&](const Json& step) {
+      decoders_.push_back({step_name("decoder", step), decoder_of(file, step)});
+    });
 }
 
 std::string TextDecoder::joined(std::vector<std::string> tokens) const {
-  for (const auto& decode : decoders_) decode(tokens);
+  const size_t before = total_bytes(tokens);
+  for (const auto& [name, decode] : decoders_) {
+    decode(tokens);
+    demand_growth(tokens, before, name);
+  }
   std::string out;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (i > 0 && !has_decoder_) out += ' ';

@@ -21,10 +21,10 @@ std::string piece_of_byte(int byte) {
 
 }  // namespace
 
-Unigram::Unigram(std::vector<std::string> pieces, std::vector<double> scores, int32_t unknown,
+Unigram::Unigram(std::span<const std::string> pieces, std::span<const double> scores, int32_t unknown,
                  bool byte_fallback)
-    : pieces_(std::move(pieces)),
-      scores_(std::move(scores)),
+    : pieces_(pieces),
+      scores_(scores),
       unknown_(unknown),
       byte_fallback_(byte_fallback),
       sorted_(pieces_.size()) {

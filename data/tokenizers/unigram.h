@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,15 +13,11 @@ namespace heed {
 /// The model Unigram of Hugging Face's tokenizers 0.23. Kudo 2018, arXiv 1804.10959.
 class Unigram {
  public:
-  /// A piece an id, and its score, a log probability; pieces are distinct and not empty. `unknown`: the id of
-  /// what no piece covers; -1: there is none. `byte_fallback`: such parts are pieces of bytes, <0x0A>, where
-  /// the vocabulary has those of all their bytes.
-  Unigram(std::vector<std::string> pieces, std::vector<double> scores, int32_t unknown, bool byte_fallback);
-
-  const std::vector<std::string>& pieces() const { return pieces_; }  ///< a piece an id
-  const std::vector<double>& scores() const { return scores_; }       ///< a score an id
-  int32_t unknown() const { return unknown_; }                        ///< -1: none
-  bool has_byte_fallback() const { return byte_fallback_; }           ///< see the constructor
+  /// A piece an id, and its score, a log probability; pieces are distinct and not empty, and both must
+  /// outlive it. `unknown`: the id of what no piece covers; -1: there is none. `byte_fallback`: such parts
+  /// are pieces of bytes, <0x0A>, where the vocabulary has those of all their bytes.
+  Unigram(std::span<const std::string> pieces, std::span<const double> scores, int32_t unknown,
+          bool byte_fallback);
 
   /// Appends the ids of a text, which is UTF-8 (Viterbi). A character that is no piece alone scores 10 less
   /// than the lowest piece; such characters in a row are one unknown token. Fault::usage for one where there
@@ -41,8 +38,8 @@ class Unigram {
   /// The id of a piece; -1 where there is none.
   int32_t find(std::string_view piece) const;
 
-  std::vector<std::string> pieces_;
-  std::vector<double> scores_;
+  std::span<const std::string> pieces_;
+  std::span<const double> scores_;
   int32_t unknown_;
   bool byte_fallback_;
   std::vector<int32_t> sorted_;             // ids in the order of their pieces' bytes

@@ -34,6 +34,8 @@ TEST_CASE("character map: what the table has is replaced, alone and as the begin
   CHECK(map.normalized("\u0600\u2065") == "B\u2065");
   CHECK(map.normalized(std::string_view("\0A", 2)) == std::string_view("\0a", 2));
   CHECK(map.normalized("").empty());
+  CHECK(map.longest_replacement() == 1);
+  CHECK(CharacterMap(small_table() + std::string("abc\0d\0", 6), "table").longest_replacement() == 3);
 }
 
 TEST_CASE("character map: a damaged table is refused by its byte") {

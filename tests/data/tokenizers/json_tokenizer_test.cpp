@@ -170,6 +170,40 @@ TEST_CASE("tokenizer.json steps: pre-tokenizers") {
   CHECK(cut("null", " a b") == "[ a b]");
 }
 
+TEST_CASE("tokenizer.json steps: a decoder Metaspace whose replacement is a blank ends") {
+  const auto tokenizer = tokenizer_of(unigram_json([](Json& json, Json&) {
+    Json added = json.at("added_tokens");
+    json.set("added_tokens", added.push(parse_json(R"({"id": 13, "content": " b "})", "added")));
+    json.set("decoder", parse_json(R"({"type": "Metaspace", "replacement": " "})", "decoder"));
+  }));
+  CHECK(tokenizer->decode(Ids{13, 4, 13}) == "ba b ");
+}
+
+TEST_CASE(
+    "tokenizer.json steps: what they make of a text is bounded, and the step that makes more is named") {
+  const std::string most(256, 'x');
+  const Json replace = Json::object(
+                 {{"type", "Replace"}, {"pattern", Json::object({{"String", "x"}})}, {"content", most}}),
+             prepend = Json::object({{"type", "Prepend"}, {"prepend", most}});
+  const auto tokenizer = [&](const char* key, const char* list, const Json& first, const Json& second) {
+    return tokenizer_of(unigram_json([&](Json& json, Json&) {
+      json.set(key, Json::object({{"type", "Sequence"}, {list, Json::List{first, second}}}));
+    }));
+  };
+  const auto grows = [&](const std::string& step, int64_t before, int64_t bytes,
+                         const std::function<void()>& use) {
+    CHECK_THAT(refusal(Fault::data, use),
+               containing(text("the ", step, " makes ", bytes, " bytes of a text of ", before, ", and")));
+  };
+  CHECK_NOTHROW(tokenizer("normalizer", "normalizers", prepend, prepend)->encode("x"));
+  grows("normalizer Replace", 1, 257 * 256,
+        [&] { tokenizer("normalizer", "normalizers", prepend, replace)->encode("x"); });
+  grows("decoder Replace", 2, 2 * 256 * 256, [&] {
+    const Json from_a = Json(replace).set("pattern", Json::object({{"String", "a"}}));
+    tokenizer("decoder", "decoders", from_a, replace)->decode(Ids{4, 4});
+  });
+}
+
 TEST_CASE("tokenizer.json steps: prepend_scheme first marks the part that begins the text") {
   const char* first = R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"})";
   const auto tokenizer = with_steps(R"({"type": "NFKC"})", first);
@@ -268,6 +302,16 @@ TEST_CASE("tokenizer.json: what does not fit is refused by its name") {
        R"({"type": "Precompiled", "precompiled_charsmap": "?"})");
   step("precompiled_charsmap is damaged: at byte 0 is a table that is cut short", "normalizer",
        R"({"type": "Precompiled", "precompiled_charsmap": "AAAA"})");
+  const std::string more(257, 'x');
+  const auto long_step = [&](const std::string& reason, const char* key, const Json& json) {
+    unigram(reason, [&](Json& all, Json&) { all.set(key, json); });
+  };
+  const Json long_replace =
+      Json::object({{"type", "Replace"}, {"pattern", Json::object({{"String", "a"}})}, {"content", more}});
+  for (const char* key : {"normalizer", "decoder"})
+    long_step("the content of a Replace has 257 bytes, and at most 256 are legal", key, long_replace);
+  long_step("the text of a Prepend has 257 bytes, and at most 256 are legal", "normalizer",
+            Json::object({{"type", "Prepend"}, {"prepend", more}}));
   step("a Sequence has no normalizers", "normalizer", R"({"type": "Sequence"})");
   step("the pre_tokenizer {\"type\": \"ByteLevel\"} is not one", "pre_tokenizer", R"({"type": "ByteLevel"})");
   step("is not one character", "pre_tokenizer", R"({"type": "Metaspace", "replacement": "ab"})");
