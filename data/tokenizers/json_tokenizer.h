@@ -14,8 +14,8 @@ namespace heed {
 /// between them, cuts that into words (data/tokenizers/text_steps.h), and gives ids by the pieces of Unigram
 /// or word by word; without an unknown token of a model WordLevel, text that has no id is Fault::usage.
 /// unknown() is that of the model; pad(), start() and end() are added tokens with the usual names, such as
-/// <pad>, <s> and </s>; document_start() is the token that the template of post_processor puts before texts.
-/// Fault::data that begins with `name` and names what does not fit.
+/// `<pad>`, `<s>` and `</s>`; document_start() is the token that the template of post_processor puts before
+/// texts. Fault::data that begins with `name` and names what does not fit.
 std::unique_ptr<Tokenizer> make_json_tokenizer(const Json& json, const std::string& name);
 
 /// The content of a tokenizer.json that gives every text the ids of this tokenizer. Fault::usage for other
