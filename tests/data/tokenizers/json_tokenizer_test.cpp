@@ -103,6 +103,8 @@ TEST_CASE("unigram: added tokens are found in texts, of several the longest, and
   CHECK(tokenizer->start() == 1);
   CHECK(tokenizer->end() == 2);
   CHECK(tokenizer->pad() == 12);
+  CHECK(special_added_ids(*tokenizer) == Ids{0, 1, 2, 12});
+  CHECK(fault_of([] { special_added_ids(*make_byte_tokenizer()); }) == Fault::usage);
   CHECK(tokenizer->decode(Ids{1, 7, 3, 5, 12, 13, 2}) == "a b<s>a");  // 13 is not special
   CHECK(fault_of([&] { tokenizer->decode(Ids{14}); }) == Fault::usage);
 }
