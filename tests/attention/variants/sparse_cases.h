@@ -100,7 +100,7 @@ inline void compare(const std::string& spec, const MeetsOf& meets_of, const Atte
   }
 }
 
-/// The same for pairs that do not depend on the attention.
+/// Compares a variant whose pairs do not depend on what it draws.
 inline void compare(const std::string& spec, const Meets& meets, const AttentionConfig& config = {},
                     Use use = Use::both) {
   compare(spec, MeetsOf([&](Attention&, const Sizes&) { return meets; }), config, use);

@@ -183,10 +183,10 @@ TEST_CASE("tokenizer.json steps: a decoder Metaspace whose replacement is a blan
 
 TEST_CASE(
     "tokenizer.json steps: what they make of a text is bounded, and the step that makes more is named") {
-  const std::string most(256, 'x');
+  const std::string longest(256, 'x');
   const Json replace = Json::object(
-                 {{"type", "Replace"}, {"pattern", Json::object({{"String", "x"}})}, {"content", most}}),
-             prepend = Json::object({{"type", "Prepend"}, {"prepend", most}});
+                 {{"type", "Replace"}, {"pattern", Json::object({{"String", "x"}})}, {"content", longest}}),
+             prepend = Json::object({{"type", "Prepend"}, {"prepend", longest}});
   const auto tokenizer = [&](const char* key, const char* list, const Json& first, const Json& second) {
     return tokenizer_of(unigram_json([&](Json& json, Json&) {
       json.set(key, Json::object({{"type", "Sequence"}, {list, Json::List{first, second}}}));
