@@ -186,6 +186,14 @@ class JsonTokenizer final : public Tokenizer {
     return detail::with_checksum(json_tokenizer_title, json().dump() + "\n");
   }
 
+  /// The ids of special added tokens.
+  std::vector<int32_t> special_added() const {
+    std::vector<int32_t> out;
+    for (const detail::AddedToken& one : parts_.added)
+      if (one.is_special) out.push_back(one.id);
+    return out;
+  }
+
   /// The content of a tokenizer.json.
   Json json() const {
     Json vocabulary = parts_.is_unigram() ? Json(Json::List()) : Json::object();
@@ -219,6 +227,15 @@ class JsonTokenizer final : public Tokenizer {
   std::vector<bool> is_left_out_;  // by id: whether decoding leaves it out
 };
 
+/// The tokenizer as one of this kind.
+const JsonTokenizer& json_tokenizer(const Tokenizer& tokenizer) {
+  const auto* own = dynamic_cast<const JsonTokenizer*>(&tokenizer);
+  if (own == nullptr)
+    fail("tokenizer.json: the tokenizer is of the kind ", tokenizer.kind(),
+         ". Give one of the kind tokenizer_json.");
+  return *own;
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> make_json_tokenizer(const Json& json, const std::string& name) {
@@ -226,12 +243,10 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const Json& json, const std::stri
   return std::make_unique<JsonTokenizer>(file.read(), file);
 }
 
-Json json_of_tokenizer(const Tokenizer& tokenizer) {
-  const auto* own = dynamic_cast<const JsonTokenizer*>(&tokenizer);
-  if (own == nullptr)
-    fail("tokenizer.json: the tokenizer is of the kind ", tokenizer.kind(),
-         ". Give one of the kind tokenizer_json.");
-  return own->json();
+Json json_of_tokenizer(const Tokenizer& tokenizer) { return json_tokenizer(tokenizer).json(); }
+
+std::vector<int32_t> special_added_ids(const Tokenizer& tokenizer) {
+  return json_tokenizer(tokenizer).special_added();
 }
 
 std::unique_ptr<Tokenizer> detail::load_json_tokenizer(std::string_view bytes, std::string_view name) {

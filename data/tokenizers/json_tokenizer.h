@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heed/core/io/json.h"
 #include "heed/data/tokenizers/tokenizer.h"
@@ -21,6 +22,10 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const Json& json, const std::stri
 /// The content of a tokenizer.json that gives every text the ids of this tokenizer. Fault::usage for other
 /// kinds than `tokenizer_json`.
 Json json_of_tokenizer(const Tokenizer& tokenizer);
+
+/// The ids of the added tokens that are special, such as <s>, in the order of the file. Fault::usage for
+/// other kinds than `tokenizer_json`.
+std::vector<int32_t> special_added_ids(const Tokenizer& tokenizer);
 
 namespace detail {
 /// Makes a tokenizer from the bytes of save().

@@ -20,9 +20,9 @@ using NormalizerStep = std::function<std::string(std::string)>;
 using CutterStep = std::function<void(const std::string&, bool begins, std::vector<std::string>&)>;
 using DecoderStep = std::function<void(std::vector<std::string>&)>;
 
-constexpr size_t max_content_bytes = 256;  // of a text that a step puts into texts
-constexpr size_t max_growth = 64;          // bytes that steps may make of one
-constexpr size_t free_bytes = 65536;       // bytes that they may make besides
+constexpr size_t max_content_bytes = 256;  // a step puts in no longer text
+constexpr size_t max_growth = 64;          // steps make at most so many bytes of one
+constexpr size_t free_bytes = 65536;       // steps may make so many bytes besides
 
 /// The type of a step; empty where it has none.
 std::string step_type(const Json& step) {

@@ -260,9 +260,8 @@ Command command::export_model() {
             "BERT's or Marian's shape as a folder for Hugging Face's Transformers; llm.c, nanogpt: one of "
             "GPT-2's shape as a checkpoint of these programs; weights in f32"},
            {"code", "",
-            "with --as huggingface: writes linear and fastmax attention too, with the code for Transformers "
-            "in "
-            "modeling_heed.py, which trust_remote_code=True runs"},
+            "with --as huggingface: writes linear and fastmax attention too, with modeling_heed.py, code for "
+            "Transformers that trust_remote_code=True runs"},
            {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
            {"test-examples", "N", "presets and files: also the first N test examples, as one batch"},
            {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),

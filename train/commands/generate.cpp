@@ -2,6 +2,7 @@
 #include "heed/core/io/files.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/json_tokenizer.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/decode/sampling.h"
@@ -23,13 +24,25 @@ SampleOptions sample_options(const ParsedArguments& arguments) {
   return options;
 }
 
+/// True where special tokens stand for themselves in every text, as the added ones of a tokenizer.json do.
+bool always_parses_special(const Tokenizer& tokenizer) { return tokenizer.kind() == "tokenizer_json"; }
+
+/// The ids of special tokens.
+std::vector<int32_t> special_ids(const Tokenizer& tokenizer) {
+  if (always_parses_special(tokenizer)) return special_added_ids(tokenizer);
+  std::vector<int32_t> out;
+  for (const auto& [id, content] : byte_pair_lists(tokenizer).special) out.push_back(id);
+  return out;
+}
+
 /// Encodes prompts; special tokens in them stand for themselves where `parses_special` is true.
 struct PromptEncoder {
   const Tokenizer& tokenizer;
   bool parses_special;
   std::vector<int32_t> encode(const std::string& prompt) const {
     if (prompt.empty()) return {};
-    return parses_special ? encode_with_special(tokenizer, prompt) : encode_prompt(tokenizer, prompt);
+    const bool by_name = parses_special && !always_parses_special(tokenizer);
+    return by_name ? encode_with_special(tokenizer, prompt) : encode_prompt(tokenizer, prompt);
   }
 };
 
@@ -80,7 +93,7 @@ int run_generate(const ParsedArguments& arguments) {
   if (!ends_line) options.stop_tokens = {end, tokenizer->document_start()};
   const PromptEncoder encoder{*tokenizer, arguments.has("parse-special")};
   if (encoder.parses_special) {  // in a chat, special tokens end an answer
-    for (const auto& [id, content] : byte_pair_lists(*tokenizer).special) options.stop_tokens.push_back(id);
+    for (const int32_t id : special_ids(*tokenizer)) options.stop_tokens.push_back(id);
   }
   HeadAblation ablation({.kind = HeadReplacement::Kind::zero});
   if (arguments.has("without-heads"))

@@ -34,13 +34,20 @@ void demand_shared_shape(const ExportedModel& exported, const std::string& model
   const TransformerConfig& config = exported.config;
   const auto demand = [&](bool holds, const std::string& setting) { demand_setting(holds, model, setting); };
   demand(exported.attention == "softmax" || !exported.attention_code.is_null(),
-         text("attention.decoder = softmax, not ", exported.attention));
+         text("attention.decoder = softmax (linear and fastmax: --as huggingface --code), not ",
+              exported.attention));
   demand(config.norm == NormPlace::pre, "model.norm = pre");
   demand(config.tie_embeddings != Tie::all, "model.tie_embeddings = output or none");
   demand(!config.output_bias || config.tie_embeddings == Tie::output, "model.output_bias = false");
   demand(!config.tied_output_bias, "model.tied_output_bias = false");
   demand(!config.scale_embedding, "model.scale_embedding = false");
   demand_common_parts(config, model);
+}
+
+void set_token_ids(Json& config, const Tokenizer& tokenizer) {
+  const auto id_or_null = [](int32_t id) { return id >= 0 ? Json(id) : Json(); };
+  config.set("bos_token_id", id_or_null(tokenizer.start() >= 0 ? tokenizer.start() : tokenizer.end()));
+  config.set("eos_token_id", id_or_null(tokenizer.end()));
 }
 
 std::vector<float> exported_numbers(const ExportedModel& model, const std::string& tensor,

@@ -52,6 +52,10 @@ void demand_common_parts(const TransformerConfig& config, const std::string& mod
 /// scale, and none of the parts that Heed alone has.
 void demand_shared_shape(const ExportedModel& exported, const std::string& model);
 
+/// Sets bos_token_id and eos_token_id of a config.json: the start and the end of texts. A tokenizer without a
+/// start has its end there, one without an end null.
+void set_token_ids(Json& config, const Tokenizer& tokenizer);
+
 /// The numbers of a tensor. Fault::data unless it is f32 and of this shape.
 std::vector<float> exported_numbers(const ExportedModel& model, const std::string& tensor,
                                     const std::vector<int64_t>& shape);

@@ -57,10 +57,8 @@ Json config_of(const Gpt2Config& sizes, const ExportedModel& model, bool tied) {
                            {"attn_pdrop", sizes.attention_dropout},
                            {"tie_word_embeddings", tied},
                            {"torch_dtype", "float32"}});
-  const auto id_or_null = [](int32_t id) { return id >= 0 ? Json(id) : Json(); };
-  const Json end = id_or_null(model.tokenizer.end()),
-             start = model.tokenizer.start() >= 0 ? id_or_null(model.tokenizer.start()) : end;
-  return out.set("bos_token_id", start).set("eos_token_id", end);
+  set_token_ids(out, model.tokenizer);
+  return out;
 }
 
 }  // namespace

@@ -19,9 +19,8 @@ ImportedModel read_huggingface_folder(const Path& folder);
 /// The files of a translator as a Marian, of a masked language model as a BERT, of a language model with
 /// rotary positions as a LLaMA, of any other as a GPT-2: config.json, model.safetensors,
 /// tokenizer_config.json, and tokenizer.json or the files that read_huggingface_folder() reads; vocab.json
-/// and merges.txt too where words end as in GPT-2. With attention_code
-/// a GPT-2 or LLaMA has modeling_heed.py. Fault::usage that names the first setting that the other side does
-/// not have.
+/// and merges.txt too where words end as in GPT-2. With attention_code a GPT-2 or LLaMA has modeling_heed.py.
+/// Fault::usage that names the first setting that the other side does not have.
 std::vector<NamedBytes> huggingface_files(const ExportedModel& model);
 
 }  // namespace heed

@@ -66,9 +66,6 @@ LlamaFiles encode_llama_folder(const ExportedModel& model) {
     numbers.push_back(llama_numbers(model, one, sizes, PositionKind::rope));
     tensors.push_back({one.huggingface, "F32", one.shape, std::as_bytes(std::span(numbers.back()))});
   }
-  const auto id_or_null = [](int32_t id) { return id >= 0 ? Json(id) : Json(); };
-  const Json end = id_or_null(model.tokenizer.end()),
-             start = model.tokenizer.start() >= 0 ? id_or_null(model.tokenizer.start()) : end;
   Json config = Json::object({
       {"architectures", Json::List{"LlamaForCausalLM"}},
       {"model_type", "llama"},
@@ -87,10 +84,9 @@ LlamaFiles encode_llama_folder(const ExportedModel& model) {
       {"attention_bias", false},
       {"mlp_bias", false},
       {"tie_word_embeddings", sizes.tied},
-      {"bos_token_id", start},
-      {"eos_token_id", end},
       {"torch_dtype", "float32"},
   });
+  set_token_ids(config, model.tokenizer);
   return {.config = std::move(config), .weights = encode_safetensors(tensors, {{"format", "pt"}})};
 }
 

@@ -103,6 +103,8 @@ TEST_CASE("unigram: added tokens are found in texts, of several the longest, and
   CHECK(tokenizer->start() == 1);
   CHECK(tokenizer->end() == 2);
   CHECK(tokenizer->pad() == 12);
+  CHECK(special_added_ids(*tokenizer) == Ids{0, 1, 2, 12});
+  CHECK(fault_of([] { special_added_ids(*make_byte_tokenizer()); }) == Fault::usage);
   CHECK(tokenizer->decode(Ids{1, 7, 3, 5, 12, 13, 2}) == "a b<s>a");  // 13 is not special
   CHECK(fault_of([&] { tokenizer->decode(Ids{14}); }) == Fault::usage);
 }
@@ -181,10 +183,10 @@ TEST_CASE("tokenizer.json steps: a decoder Metaspace whose replacement is a blan
 
 TEST_CASE(
     "tokenizer.json steps: what they make of a text is bounded, and the step that makes more is named") {
-  const std::string most(256, 'x');
+  const std::string longest(256, 'x');
   const Json replace = Json::object(
-                 {{"type", "Replace"}, {"pattern", Json::object({{"String", "x"}})}, {"content", most}}),
-             prepend = Json::object({{"type", "Prepend"}, {"prepend", most}});
+                 {{"type", "Replace"}, {"pattern", Json::object({{"String", "x"}})}, {"content", longest}}),
+             prepend = Json::object({{"type", "Prepend"}, {"prepend", longest}});
   const auto tokenizer = [&](const char* key, const char* list, const Json& first, const Json& second) {
     return tokenizer_of(unigram_json([&](Json& json, Json&) {
       json.set(key, Json::object({{"type", "Sequence"}, {list, Json::List{first, second}}}));

@@ -163,3 +163,76 @@ TEST_CASE("hugging face: a folder that cannot be read is refused by what it lack
   check_refused(shell, {"import", "folder", "--name", "x"}, 5, {"folder lacks merges.txt"});
   CHECK_FALSE(io::exists(shell.scratch / "runs/x"));
 }
+
+TEST_CASE("hugging face: --code writes linear attention with its code, and softmax as without it") {
+  const Shell shell;
+  import_both(shell);
+  output_of(
+      shell,
+      "train lm --attention linear --tokenizer byte_pair --vocabulary 280 --data words.txt --steps 1 "
+      "--d-model 16 --heads 2 --layers 1 --activation gelu_tanh --position learned --attention-bias true "
+      "--scale-embedding false --output-bias false --name linear");
+  check_refused(
+      shell, {"export", "runs/linear", "--as", "huggingface", "--out", "x"}, 2,
+      {"needs attention.decoder = softmax (linear and fastmax: --as huggingface --code), not linear"});
+  CHECK_FALSE(io::exists(shell.scratch / "x"));
+  output_of(shell, "export runs/linear --as huggingface --code --out coded");
+  for (const char* name : {"model.safetensors", "tokenizer.json", "tokenizer_config.json", "merges.txt"})
+    CHECK(io::exists(shell.scratch / "coded" / name));
+  CHECK_THAT(io::read(shell.scratch / "coded/modeling_heed.py"),
+             containing("class HeedGpt2ForCausalLM(GPT2LMHeadModel):"));
+  const Json config = parse_json(io::read(shell.scratch / "coded/config.json"), "config.json");
+  CHECK(config.at("model_type").text() == "heed_gpt2");
+  CHECK(config.at("architectures").list().at(0).text() == "HeedGpt2ForCausalLM");
+  CHECK(config.at("auto_map").at("AutoConfig").text() == "modeling_heed.HeedGpt2Config");
+  CHECK(config.at("auto_map").at("AutoModelForCausalLM").text() == "modeling_heed.HeedGpt2ForCausalLM");
+  const Json& attention = config.at("heed_attention");
+  CHECK(attention.at("map").text() == "positive");
+  CHECK(attention.at("coefficients").dump() == "[0, 1]");
+  CHECK(attention.at("scale").real() == 1);
+  CHECK(attention.at("epsilon").is_number());
+  check_refused(shell, {"import", "coded", "--name", "x"}, 3, {"model_type is \"heed_gpt2\""});
+  output_of(shell, "export runs/gpt2 --as huggingface --code --out with");
+  output_of(shell, "export runs/gpt2 --as huggingface --out without");
+  CHECK_FALSE(io::exists(shell.scratch / "with/modeling_heed.py"));
+  CHECK(io::read(shell.scratch / "with/config.json") == io::read(shell.scratch / "without/config.json"));
+}
+
+TEST_CASE("hugging face: --code is refused where it does nothing, and for attentions that it lacks") {
+  const Shell shell;
+  io::write(shell.scratch / "words.txt", verse(4000, 2));
+  const std::string small = " --data words.txt --steps 1 --d-model 16 --heads 2 --layers 1 --name ";
+  output_of(shell, "train lm --attention window:left=3" + small + "window");
+  output_of(shell, "train mlm" + small + "masked");
+  const auto refused = [&](const std::string& line, const std::string& reason) {
+    check_refused(shell, command_words("export " + line + " --code --out x"), 2, {reason});
+    CHECK_FALSE(io::exists(shell.scratch / "x"));
+  };
+  refused("runs/window", "--code is for --as huggingface. Leave it out, or give that, too");
+  refused("runs/window --as gguf", "--code is for --as huggingface, whose folders can hold code");
+  refused("lm", "--code is for runs, and lm is none");
+  refused("runs/masked --as huggingface", "--code is for language models, and this is a run of the task mlm");
+  refused("runs/window --as huggingface",
+          "modeling_heed.py needs attention.decoder = linear, or fastmax with normalise = std or none");
+}
+
+TEST_CASE("hugging face: --parse-special ends texts at the special tokens of a tokenizer.json") {
+  const Shell shell;
+  io::make_directories(shell.scratch / "words");
+  io::write(shell.scratch / "words/tokenizer.json",
+            R"({"added_tokens": [{"id": 2, "content": "<|im|>", "special": true}],
+                "pre_tokenizer": {"type": "Whitespace"},
+                "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1}}})");
+  std::string turns;
+  for (int i = 0; i < 2000; ++i) turns += "a<|im|>";
+  io::write(shell.scratch / "turns.txt", turns);
+  output_of(shell,
+            "train lm --data turns.txt --tokenizer tokenizer_json --merges words --d-model 16 --heads 2 "
+            "--layers 1 --max-length 16 --steps 40 --lr 0.02 --name turns");
+  const auto said = [&](const std::string& options) {
+    return output_of(shell, "generate runs/turns --temperature 0 --max-new-tokens 6 " + options);
+  };
+  CHECK(said("--prompt a") == "a a a a\n");
+  CHECK(said("--prompt a --parse-special") == "a\n");
+  CHECK(said("--prompt a<|im|> --parse-special") == "a<|im|> a\n");
+}

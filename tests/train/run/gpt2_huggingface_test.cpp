@@ -155,7 +155,8 @@ TEST_CASE("gpt2: what GPT-2 does not have is refused by its setting") {
     refused(reason, "softmax", *tokenizer, change);
   };
   const auto same = [](TransformerConfig&) {};
-  refused("attention.decoder = softmax, not linear", "linear", *tokenizer, same);
+  refused("attention.decoder = softmax (linear and fastmax: --as huggingface --code), not linear", "linear",
+          *tokenizer, same);
   refused("data.tokenizer = byte_pair", "softmax", *make_byte_tokenizer(), same);
   changed("model.activation = gelu_tanh", [](auto& c) { c.activation = Activation::gelu; });
   changed("model.norm_scale = variance", [](auto& c) { c.norm_scale = kernel::NormScale::rms; });

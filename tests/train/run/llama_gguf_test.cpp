@@ -108,7 +108,8 @@ TEST_CASE("llama: what GGUF's llama does not have is refused by its setting") {
     CHECK_THROWS_WITH(encode_llama(model), containing(reason));
   };
   const auto same = [](TransformerConfig&) {};
-  refused("attention.decoder = softmax, not fastmax", "fastmax", same);
+  refused("attention.decoder = softmax (linear and fastmax: --as huggingface --code), not fastmax", "fastmax",
+          same);
   const auto letters = make_byte_tokenizer();
   const ExportedModel other{.name = "m",
                             .config = small_llama(),
