@@ -23,7 +23,7 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const Json& json, const std::stri
 /// kinds than `tokenizer_json`.
 Json json_of_tokenizer(const Tokenizer& tokenizer);
 
-/// The ids of the added tokens that are special, such as <s>, in the order of the file. Fault::usage for
+/// The ids of the added tokens that are special, such as `<s>`, in the order of the file. Fault::usage for
 /// other kinds than `tokenizer_json`.
 std::vector<int32_t> special_added_ids(const Tokenizer& tokenizer);
 

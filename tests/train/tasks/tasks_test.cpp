@@ -357,7 +357,7 @@ TEST_CASE("tasks: settings that leave nothing to train or score on are refused i
   CHECK_THAT(refused("translate", "model.max_length", "3"), containing("model.max_length = 3"));
   CHECK_THAT(refused("translate", "data.vocabulary", "-5"), !containing("internal"));
   CHECK_THAT(refused("lm", "data.train_fraction", "1"), containing("data.train_fraction = 1"));
-  CHECK_THAT(refused("lm", "data.num_examples", "100"), containing("too short"));
+  CHECK_THAT(refused("lm", "data.num_examples", "15"), containing("the training text is too short"));
   CHECK_THAT(refused("lm", "data.num_examples", "-1"), containing("-1"));
   CHECK_THAT(refused("lm", "train.batch_size", "0"), containing("train.batch_size = 0"));
   CHECK_THAT(refused("mnist", "model.patch", "5"), containing("model.patch = 5"));
