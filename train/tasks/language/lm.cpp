@@ -34,9 +34,7 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
     smoothing_ = config.train.label_smoothing;
   }
 
-  void test_on(const std::string& path) override {
-    data_.options.path = data_.options.validation_path = data_.options.test_path = path;
-  }
+  void test_on(const std::string& path) override { data_.test_on(path); }
 
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
     max_length_ = config.model.max_length;

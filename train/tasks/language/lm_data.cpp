@@ -30,7 +30,22 @@ void check_held_out(const char* what, const std::string& path, const EncodedText
        ", and a score needs at least 2. Give more text.");
 }
 
-/// Options for a held-out text, which is one window where it is shorter than those of the model.
+/// Fails when the training text is shorter than a window of `block` tokens. `is_trained`: the model exists.
+void check_training(const std::string& path, const EncodedText& training, int64_t block, int64_t max_length,
+                    bool is_trained) {
+  const size_t tokens = training.ids.size();
+  if (static_cast<int64_t>(tokens) > block) return;
+  fail(Fault::data, path.empty() ? "data" : path, ": the training text is too short: it has ", tokens,
+       " of the ", block + 1,
+       " tokens that a window and the token behind it need, with model.max_length = ", max_length,
+       ". Give more text",
+       tokens > 1 && !is_trained
+           ? text(", or a ", advice("--max-length", "model.max_length"), " below ", tokens)
+           : "",
+       ".");
+}
+
+/// Options for a text that is only scored: it is one window where it is shorter than those of the model.
 WindowOptions fitted(WindowOptions options, const EncodedText& text) {
   options.block = std::min(options.block, static_cast<int64_t>(text.ids.size()) - 1);
   options.stride = std::min(options.stride, options.block);
@@ -65,6 +80,11 @@ void LanguageOptions::fields(Fields& f) {
     "new tokens that each window of the final score reads after its context; 0: all of them");
   f("eval_batches", eval_batches, {0, max_integer},
     "random batches that estimate the validation loss; 0: no estimate");
+}
+
+void LanguageData::test_on(const std::string& path) {
+  options.path = options.validation_path = options.test_path = path;
+  trains_ = false;
 }
 
 void LanguageData::load_tokenizer(const std::vector<NamedBytes>& artifacts) {
@@ -211,19 +231,10 @@ void LanguageData::make_windows(const Texts& texts, const TextSplit& split, cons
   const bool has_test = !options.test_path.empty();
   if (has_test) check_held_out("test", options.test_path, tested);
   check_held_out("validation", validation_file, held);
-  const size_t tokens = training.ids.size();
-  if (!same && static_cast<int64_t>(tokens) <= block)
-    fail(Fault::data, options.path.empty() ? "data" : options.path,
-         ": the training text is too short: it has ", tokens, " of the ", block + 1,
-         " tokens that a window and the token behind it need, with model.max_length = ",
-         config.model.max_length, ". Give more text",
-         tokens > 1 && !is_trained
-             ? text(", or a ", advice("--max-length", "model.max_length"), " below ", tokens)
-             : "",
-         ".");
+  if (trains_) check_training(options.path, training, block, config.model.max_length, is_trained);
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
-  const WindowOptions of_train = same ? fitted(windows, training) : windows;
+  const WindowOptions of_train = trains_ ? windows : fitted(windows, training);
   train =
       std::make_unique<TextWindows>(std::move(training.ids), of_train, std::move(training.document_starts));
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));

@@ -59,6 +59,8 @@ class LanguageData {
   /// Whether windows are shorter than the model reads by SpecialIds::around_masked().
   bool leaves_room_for_ends = false;
 
+  /// Announces that the next load() is for a trained model, whose only text is the file at `path`.
+  void test_on(const std::string& path);
   /// Reads the texts and makes the tokenizer, or takes it from a checkpoint's `artifacts`; reports to `log`.
   void load(const Config& config, const std::vector<NamedBytes>& artifacts,
             const std::function<void(const std::string&)>& log);
@@ -99,6 +101,7 @@ class LanguageData {
   /// Windows of a held-out text, which was encoded, and the units of its scores.
   HeldOutText held_out(const EncodedText& encoded, std::string_view text, const WindowOptions& windows) const;
 
+  bool trains_ = true;  ///< false after test_on()
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };

@@ -279,6 +279,9 @@ TEST_CASE("language data: what cannot be is refused with the key") {
              containing("the training text is too short: it has 11 of the 17 tokens that a window and the "
                         "token behind it need, with model.max_length = 16") &&
                  containing("or a model.max_length below 11."));
+  const std::string brief = (scratch / "short.txt").string();
+  CHECK_THAT(refused({{"data.path", brief}, {"data.validation_path", brief}}, Fault::data),
+             containing("the training text is too short: it has 13 of the 17 tokens"));
   io::write(scratch / "one.txt", "a");
   CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
              containing((scratch / "one.txt").string() +
