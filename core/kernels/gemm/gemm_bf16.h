@@ -11,7 +11,6 @@
 
 namespace heed::kernel::bf16_tiles {
 
-using tiles::Factors;
 using tiles::width;
 
 /// Pairs of a strip that are multiplied at a time, so that they stay in the cache.

@@ -1,10 +1,11 @@
 // Matrix products on the CPU, cut into tiles that depend on the shape alone. Each tile is computed by one
-// thread: in f32 by the loops of gemm_tiles.h where the CPU has 64-byte vectors, else by OpenBLAS with one
-// thread.
+// thread: in f32 by the loops of gemm_few_rows.h and, where the CPU has 64-byte vectors, of gemm_tiles.h;
+// else by OpenBLAS with one thread.
 #include "heed/core/kernels/gemm/gemm.h"
 
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm_few_rows.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/gemm/gemm_rounded.h"
 #include "heed/core/kernels/gemm/gemm_tiles.h"
@@ -25,17 +26,13 @@ template <class T>
 void multiply(Layout a_layout, Layout b_layout, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
               const T* b, T beta, T* c, int64_t ldc) {
   if constexpr (std::is_same_v<T, float>) {
+    // BLAS packs b even for a single row, as in decoding: five times the time of reading it.
+    const bool are_rows_contiguous = b_layout.transposed && !a_layout.transposed;
+    if (few_rows::worthwhile && m <= few_rows::max_rows && are_rows_contiguous && k >= few_rows::min_inner)
+      return few_rows::multiply(a, a_layout.step, b, b_layout.step, c, ldc, m, n, k, {alpha, beta});
     if constexpr (tiles::worthwhile)
       return tiles::multiply(left_operand(a, a_layout), {b, b_layout.step, b_layout.transposed}, c, ldc, m, n,
                              k, {alpha, beta});
-    // BLAS packs b even for a single row, as in decoding: five times the time of reading it.
-    const bool are_rows_contiguous = b_layout.transposed && !a_layout.transposed;
-    if (tiles::rows_worthwhile && m <= 2 && are_rows_contiguous && k >= 2 * tiles::width) {
-      for (int64_t r = 0; r < m; ++r)
-        tiles::multiply_dots({a + r * a_layout.step, a_layout.step, 1}, b, b_layout.step, c + r * ldc, ldc, 1,
-                             n, k, {alpha, beta});
-      return;
-    }
   }
   blas::gemm(m, n, k, alpha, {a, a_layout.step, a_layout.transposed}, {b, b_layout.step, b_layout.transposed},
              beta, c, ldc);

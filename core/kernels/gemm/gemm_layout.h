@@ -1,4 +1,4 @@
-// Memory layouts of the operands of a matrix product.
+// Memory layouts of the operands of a matrix product, and its factors.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,11 @@ inline Layout layout(const Tensor& x) {
   if (right == 1) return {false, rows == 1 ? columns : down};
   return {true, right};
 }
+
+/// The factors of c = alpha a b + beta c in f32.
+struct Factors {
+  float alpha, beta;
+};
 
 /// The smallest extent of a product c = a b whose operands are rounded to bf16. Below it, rounding costs more
 /// than it saves.

@@ -186,8 +186,7 @@ inline void rounded_product(const Tensor& a, const Tensor& b, const Tensor& c, F
 }
 #else
 // Never called: declared so that code for other CPUs compiles.
-void rounded_product(const Tensor& a, const Tensor& b, const Tensor& c, tiles::Factors factors,
-                     const Tensor& bias);
+void rounded_product(const Tensor& a, const Tensor& b, const Tensor& c, Factors factors, const Tensor& bias);
 #endif
 
 }  // namespace heed::kernel::bf16_tiles

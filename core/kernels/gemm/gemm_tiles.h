@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/simd.h"
+#include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/simd/with_constant.h"
 
 namespace heed::kernel::tiles {
@@ -18,17 +19,12 @@ inline constexpr bool worthwhile = true;  ///< true where multiply() is faster t
 #else
 inline constexpr bool worthwhile = false;  // too few registers
 #endif
-#if defined(__AVX2__)
-inline constexpr bool rows_worthwhile = true;  ///< true where multiply_dots() is faster for one row or two
-#else
-inline constexpr bool rows_worthwhile = false;
-#endif
 
-inline constexpr int64_t width = 16;        ///< floats in a vector
-inline constexpr int64_t columns = 64;      ///< number of columns of a strip
-inline constexpr int64_t max_depth = 512;   ///< number of rows of a strip
-inline constexpr int64_t few_rows = 48;     ///< rows of a up to which contiguous rows of b are read in place
-inline constexpr int64_t max_dot_rows = 6;  ///< rows of a in multiply_dots()
+inline constexpr int64_t width = 16;       ///< floats in a vector
+inline constexpr int64_t columns = 64;     ///< number of columns of a strip
+inline constexpr int64_t max_depth = 512;  ///< number of rows of a strip
+inline constexpr int64_t max_rows_in_place =
+    48;  ///< rows of a up to which contiguous rows of b are read in place
 
 /// Rows of c computed at once with V vectors of columns: their sums, V loads and a factor fill 32 registers.
 template <int V>
@@ -38,17 +34,14 @@ inline constexpr int block_rows = V == 1   ? 14
                                   : V == 4 ? 6
                                            : 2;
 
-using Vector = lanes::vector<float>;
+using Vector __attribute__((vector_size(width * sizeof(float)))) = float;
+
+inline void load(Vector& to, const float* from) { std::memcpy(&to, from, sizeof to); }
 
 /// The left operand: element (r, l) is data[r row_stride + l step].
 struct Left {
   const float* data;
   int64_t row_stride, step;
-};
-
-/// The factors of c = alpha a b + beta c.
-struct Factors {
-  float alpha, beta;
 };
 
 /// c[r, j] = alpha sum_l a[r, l] strip[l, j] + beta c[r, j] for R rows r and `count` columns j, in V vectors.
@@ -60,7 +53,7 @@ void multiply_block(const Left& a, const float* strip, int64_t stride, int64_t d
   const float* left = a.data;
   for (int64_t l = 0; l < depth; ++l, strip += stride, left += contiguous ? 1 : a.step) {
     Vector part[V];
-    for (int v = 0; v < V; ++v) lanes::load<float>(part[v], strip + v * width);
+    for (int v = 0; v < V; ++v) load(part[v], strip + v * width);
     for (int r = 0; r < R; ++r) {
       const float factor = left[r * (contiguous ? a.row_stride : 1)];
       for (int v = 0; v < V; ++v) sum[r][v] += factor * part[v];
@@ -73,10 +66,10 @@ void multiply_block(const Left& a, const float* strip, int64_t stride, int64_t d
       Vector old_c{}, out = factors.alpha * sum[r][v];
       if (remaining >= width) {
         if (factors.beta != 0) {
-          lanes::load<float>(old_c, c_vector);
+          load(old_c, c_vector);
           out += factors.beta * old_c;
         }
-        std::memcpy(c_vector, &out, lanes::width_bytes);
+        std::memcpy(c_vector, &out, sizeof(Vector));
       } else {
         for (int64_t i = 0; i < remaining; ++i)
           c_vector[i] = factors.beta != 0 ? out[i] + factors.beta * c_vector[i] : out[i];
@@ -135,9 +128,9 @@ inline void transpose(Vector (&x)[16]) {
 /// strip[l, j] = b[j, l] for 16 columns j, ldb apart, and 16 rows l.
 inline void transpose_block(const float* b, int64_t ldb, float* strip) {
   Vector x[16];
-  for (int i = 0; i < 16; ++i) lanes::load<float>(x[i], b + i * ldb);
+  for (int i = 0; i < 16; ++i) load(x[i], b + i * ldb);
   transpose(x);
-  for (int i = 0; i < 16; ++i) std::memcpy(strip + i * columns, &x[i], lanes::width_bytes);
+  for (int i = 0; i < 16; ++i) std::memcpy(strip + i * columns, &x[i], sizeof(Vector));
 }
 
 /// strip[l, j] = b[j, l] for `count` contiguous columns j, ldb apart; pads the last vector of columns with
@@ -165,43 +158,6 @@ inline void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t count,
   }
 }
 
-/// c[r, j] = alpha sum_l a[r, l] b[j, l] + beta c[r, j] for R rows and `count` <= 4 columns, where both
-/// operands are contiguous along l: vector lanes are 16 numbers l, which are summed at the end.
-template <int R>
-void dots(const Left& a, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t k, int64_t count,
-          Factors factors) {
-  Vector sum[R][4] = {};
-  const float* column[4];
-  for (int j = 0; j < 4; ++j) column[j] = b + std::min<int64_t>(j, count - 1) * ldb;
-  int64_t l = 0;
-  for (; l + width <= k; l += width) {
-    Vector right[4], left;
-    for (int j = 0; j < 4; ++j) lanes::load<float>(right[j], column[j] + l);
-    for (int r = 0; r < R; ++r) {
-      lanes::load<float>(left, a.data + r * a.row_stride + l);
-      for (int j = 0; j < 4; ++j) sum[r][j] += left * right[j];
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int64_t j = 0; j < count; ++j) {
-      float total = lanes::across<float>(sum[r][j]);
-      for (int64_t i = l; i < k; ++i) total += a.data[r * a.row_stride + i] * column[j][i];
-      float& c_rj = c[r * ldc + j];
-      c_rj = factors.beta == 0 ? factors.alpha * total : factors.alpha * total + factors.beta * c_rj;
-    }
-  }
-}
-
-/// c = alpha a b^T + beta c for up to max_dot_rows rows of a and contiguous rows of a and b, without packing
-/// b.
-inline void multiply_dots(const Left& a, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t m,
-                          int64_t n, int64_t k, Factors factors) {
-  with_constant<max_dot_rows>(m, [&](auto R) {
-    for (int64_t j = 0; j < n; j += 4)
-      dots<decltype(R)::value>(a, b + j * ldb, ldb, c + j, ldc, k, std::min<int64_t>(4, n - j), factors);
-  });
-}
-
 /// The right operand of a tile: its rows are contiguous, or its columns where it is transposed, `stride`
 /// floats apart.
 struct Right {
@@ -221,7 +177,7 @@ inline void multiply_strips(const Left& a, const Right& b, int64_t first, int64_
     int64_t stride = columns;
     if (b.transposed) {
       pack_transposed(b.data + j * b.stride + first, b.stride, depth, count, buffer);
-    } else if (m <= few_rows && count % width == 0) {
+    } else if (m <= max_rows_in_place && count % width == 0) {
       // With one or two rows, a strip of twice the width keeps enough sums in flight.
       if (m <= 2 && n - j >= 2 * columns) count = 2 * columns;
       strip = b.data + first * b.stride + j;
@@ -254,15 +210,12 @@ inline void multiply_panels(const Left& a, const Right& b, int64_t first, int64_
 /// c = alpha a b + beta c for a tile of m x n.
 inline void multiply(const Left& a, const Right& b, float* c, int64_t ldc, int64_t m, int64_t n, int64_t k,
                      Factors factors) {
-  if (b.transposed && m <= max_dot_rows && a.step == 1 && k >= 2 * width) {
-    return multiply_dots(a, b.data, b.stride, c, ldc, m, n, k, factors);
-  }
   const int64_t chunks = std::max<int64_t>(1, ceil_div(k, max_depth));
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t first = chunk * k / chunks, depth = (chunk + 1) * k / chunks - first;
     const Left left{a.data + first * a.step, a.row_stride, a.step};
     const Factors chunk_factors{factors.alpha, chunk == 0 ? factors.beta : 1.0F};
-    if (a.step != 1 && a.row_stride == 1 && m > few_rows && n > columns) {
+    if (a.step != 1 && a.row_stride == 1 && m > max_rows_in_place && n > columns) {
       multiply_panels(left, b, first, depth, c, ldc, m, n, chunk_factors);
     } else {
       multiply_strips(left, b, first, depth, c, ldc, m, n, chunk_factors);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/kernels/gemm/gemm_few_rows.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/gemm/gemm_tiles.h"
 #include "heed/core/kernels/simd/scratch.h"
@@ -30,9 +31,7 @@ inline int64_t num_pieces(int64_t flops) {
   return std::clamp<int64_t>(flops / 400'000'000, 16, 128);
 }
 
-/// Up to this number of rows, a matrix product takes the time of reading its right operand. Each piece then
-/// reads some microseconds.
-inline constexpr int64_t max_reading_rows = 6;
+/// Number of pieces of a product of at most few_rows::max_rows rows: each reads some microseconds.
 inline int64_t num_reading_pieces(int64_t elements) { return std::clamp<int64_t>(elements >> 15, 1, 64); }
 
 /// The size of each of `parts` parts of an extent, a multiple of `unit`.
@@ -46,7 +45,7 @@ inline int64_t part_size(int64_t extent, int64_t parts, int64_t unit) {
 /// Pieces of the inner extent are multiples of `inner_unit`.
 inline TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t inner_unit) {
   constexpr int64_t strip = tiles::columns;
-  if (m <= max_reading_rows) {
+  if (m <= few_rows::max_rows) {
     const int64_t parts = ceil_div(num_reading_pieces(n * k * batch), batch);
     if (n >= parts * strip)
       return {part_size(m, 1, 12), part_size(n, parts, strip / 2), part_size(k, 1, inner_unit)};

@@ -23,18 +23,15 @@ struct RowStatistics {
   T mean, rstd;
 };
 
-/// Mean and rstd of a row. The two functions give one term (x - mean)^2, and a vector of terms.
+/// Mean and rstd of a row.
 template <class T>
 RowStatistics<T> row_statistics(const T* x, const LayerNormScaling& scaling) {
   const int64_t width = scaling.width;
   const T mean = scaling.centre(static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width)));
-  const T squares = lanes::sum_of<T>(
-      width, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); },
-      [&](int64_t i, lanes::vector<T>& to) {
-        lanes::load<T>(to, x + i);
-        to -= mean;
-        to *= to;
-      });
+  const T squares = lanes::sum_of<T>(width, [&](auto at) {
+    const auto centred = at(x) - mean;
+    return centred * centred;
+  });
   return {mean, scaling.rstd(squares)};
 }
 
@@ -136,19 +133,10 @@ void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilo
         const T* in = computed(t.x.data<S>() + row * width, width, buffers.data());
         const T* dy = computed(t.dy.data<S>() + row * width, width, buffers.data() + size);
         const T mean = means[row], rstd = rstds[row];
-        // sum(g) and sum(g h) of the row. The two functions give one term g h, and a vector of terms.
+        // sum(g) and sum(g h) of the row.
         const T sum_g = lanes::dot(dy, gain, width);
-        const T sum_gh = lanes::sum_of<T>(
-            width, [&](int64_t i) { return dy[i] * gain[i] * ((in[i] - mean) * rstd); },
-            [&](int64_t i, lanes::vector<T>& to) {
-              lanes::vector<T> factor;
-              lanes::load<T>(to, in + i);
-              to = (to - mean) * rstd;
-              lanes::load<T>(factor, dy + i);
-              to *= factor;
-              lanes::load<T>(factor, gain + i);
-              to *= factor;
-            });
+        const T sum_gh =
+            lanes::sum_of<T>(width, [&](auto at) { return (at(in) - mean) * rstd * at(dy) * at(gain); });
         const T mean_g = scaling.centre(sum_g / static_cast<T>(width));
         const T k = scaling.gradient_factor(sum_gh, rstd);
         store_rounded(t.dx.data<S>() + row * width, width, buffers.data() + 2 * size, [&](T* dx) {

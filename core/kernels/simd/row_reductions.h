@@ -5,106 +5,107 @@
 #include <cstdint>
 #include <cstring>
 
+#include "heed/core/kernels/simd/vector.h"
 #include "heed/core/minus_infinity.h"
 
 namespace heed::kernel::lanes {
 
 inline constexpr int64_t width_bytes = 64;
 
+/// 64 bytes of numbers in as many registers as they need: the compiler keeps an array of registers where it
+/// would write a vector wider than a register to memory for each operation.
 template <class T>
-struct Vector {
-  using type __attribute__((vector_size(width_bytes))) = T;
-  static constexpr int64_t width = width_bytes / static_cast<int64_t>(sizeof(T));
+struct vector {
+  using Register = simd::Vector<T>;
+  static constexpr int64_t width = width_bytes / static_cast<int64_t>(sizeof(T));  ///< number of lanes
+  static constexpr int registers = static_cast<int>(width_bytes) / simd::bytes;
+
+  Register part[registers] = {};
+
+  /// All lanes are x.
+  static vector splat(T x) {
+    vector all;
+    for (Register& part : all.part) part = simd::splat<T>(x);
+    return all;
+  }
+
+  /// Replaces each register by f(it, the same register of x).
+  template <class F>
+  vector& combine(const vector& x, F&& f) {
+#pragma GCC unroll 4
+    for (int i = 0; i < registers; ++i) part[i] = f(part[i], x.part[i]);
+    return *this;
+  }
+  vector& operator+=(const vector& x) {
+    return combine(x, [](const Register& a, const Register& b) { return a + b; });
+  }
+  vector& operator-=(const vector& x) {
+    return combine(x, [](const Register& a, const Register& b) { return a - b; });
+  }
+  vector& operator*=(const vector& x) {
+    return combine(x, [](const Register& a, const Register& b) { return a * b; });
+  }
+  friend vector operator+(vector a, const vector& b) { return a += b; }
+  friend vector operator-(vector a, const vector& b) { return a -= b; }
+  friend vector operator*(vector a, const vector& b) { return a *= b; }
+  friend vector operator-(const vector& a, T b) { return a - splat(b); }
+  friend vector operator*(const vector& a, T b) { return a * splat(b); }
 };
 
 template <class T>
-using vector = typename Vector<T>::type;
-
-template <class T>
-inline void load(vector<T>& to, const T* from) {
-  std::memcpy(&to, from, width_bytes);
+inline vector<T> load(const T* from) {
+  vector<T> x;
+  for (int i = 0; i < x.registers; ++i) x.part[i] = simd::load<T>(from + i * simd::Lanes<T>::count);
+  return x;
 }
 
 /// Reduces the lanes of x to one number: f(lower, upper) combines the upper half of the lanes into the lower
 /// half, until one lane is left.
-template <class F>
-inline float folded(const vector<float>& x, F&& f) {
-  auto eight = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
-  f(eight, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
-  auto four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
-  f(four, __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
-  float a = four[0], b = four[1];
-  f(a, four[2]);
-  f(b, four[3]);
-  f(a, b);
-  return a;
-}
-
-template <class F>
-inline double folded(const vector<double>& x, F&& f) {
-  auto four = __builtin_shufflevector(x, x, 0, 1, 2, 3);
-  f(four, __builtin_shufflevector(x, x, 4, 5, 6, 7));
-  double a = four[0], b = four[1];
-  f(a, four[2]);
-  f(b, four[3]);
-  f(a, b);
-  return a;
+template <class T, class F>
+inline T folded(vector<T> x, F&& f) {
+  for (int half = vector<T>::registers / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) x.part[i] = f(x.part[i], x.part[i + half]);
+  }
+  return simd::across<T>(x.part[0], f);
 }
 
 /// The sum of all lanes.
 template <class T>
 inline T across(const vector<T>& x) {
-  return folded(x, [](auto& a, const auto& b) { a += b; });
+  return folded(x, [](const auto& a, const auto& b) { return a + b; });
 }
 
-/// Sum over i < count of term(i). load_terms(i, to) writes term(i), term(i + 1), ... to the lanes of `to`.
-/// Four vectors hold partial sums, which are added up at the end.
-template <class T, class Term, class LoadTerms>
-inline T sum_of(int64_t count, Term&& term, LoadTerms&& load_terms) {
-  constexpr int64_t width = Vector<T>::width;
-  vector<T> a{}, b{}, c{}, d{}, next;
+/// Sum over i < count of term(at), where at(x) is x_i, or a vector of x_i, x_(i + 1), ... of a row x of type
+/// const T*. Four vectors hold partial sums, which are added up at the end.
+template <class T, class Term>
+inline T sum_of(int64_t count, Term&& term) {
+  constexpr int64_t width = vector<T>::width;
+  const auto terms = [&term](int64_t i) { return term([i](const T* x) { return load<T>(x + i); }); };
+  vector<T> a, b, c, d;
   int64_t i = 0;
   for (; i + 4 * width <= count; i += 4 * width) {
-    load_terms(i, next);
-    a += next;
-    load_terms(i + width, next);
-    b += next;
-    load_terms(i + 2 * width, next);
-    c += next;
-    load_terms(i + 3 * width, next);
-    d += next;
+    a += terms(i);
+    b += terms(i + width);
+    c += terms(i + 2 * width);
+    d += terms(i + 3 * width);
   }
-  for (; i + width <= count; i += width) {
-    load_terms(i, next);
-    a += next;
-  }
+  for (; i + width <= count; i += width) a += terms(i);
   T total{};
-  if (i > 0) {
-    a = (a + b) + (c + d);
-    total = across<T>(a);
-  }
-  for (; i < count; ++i) total += term(i);
+  if (i > 0) total = across<T>((a + b) + (c + d));
+  for (; i < count; ++i) total += term([i](const T* x) { return x[i]; });
   return total;
 }
 
 /// x_0 + ... + x_(count-1).
 template <class T>
 inline T sum(const T* x, int64_t count) {
-  return sum_of<T>(
-      count, [x](int64_t i) { return x[i]; }, [x](int64_t i, vector<T>& to) { load<T>(to, x + i); });
+  return sum_of<T>(count, [x](auto at) { return at(x); });
 }
 
 /// The sum of x_i y_i.
 template <class T>
 inline T dot(const T* x, const T* y, int64_t count) {
-  return sum_of<T>(
-      count, [x, y](int64_t i) { return x[i] * y[i]; },
-      [x, y](int64_t i, vector<T>& to) {
-        vector<T> factors;
-        load<T>(to, x + i);
-        load<T>(factors, y + i);
-        to *= factors;
-      });
+  return sum_of<T>(count, [x, y](auto at) { return at(x) * at(y); });
 }
 
 /// The sum of a long row: blocks of 4096 numbers are summed in T, and the sums of blocks in double.
@@ -121,25 +122,18 @@ inline double long_sum(const T* x, int64_t count) {
 /// The largest number of a row, -inf for an empty one. NaNs may be ignored.
 template <class T>
 inline T largest(const T* x, int64_t count) {
-  constexpr int64_t width = Vector<T>::width;
+  constexpr int64_t width = vector<T>::width;
+  const auto larger = [](const auto& a, const auto& b) { return b > a ? b : a; };
   T max = minus_infinity<T>;
   int64_t i = 0;
   if (count >= width) {
-    vector<T> a, b, next;
-    load<T>(a, x);
-    b = a;
+    vector<T> a = load<T>(x), b = a;
     for (; i + 2 * width <= count; i += 2 * width) {
-      load<T>(next, x + i);
-      a = next > a ? next : a;
-      load<T>(next, x + i + width);
-      b = next > b ? next : b;
+      a.combine(load<T>(x + i), larger);
+      b.combine(load<T>(x + i + width), larger);
     }
-    for (; i + width <= count; i += width) {
-      load<T>(next, x + i);
-      a = next > a ? next : a;
-    }
-    a = b > a ? b : a;
-    max = folded(a, [](auto& c, const auto& d) { c = d > c ? d : c; });
+    for (; i + width <= count; i += width) a.combine(load<T>(x + i), larger);
+    max = folded(a.combine(b, larger), larger);
   }
   for (; i < count; ++i) max = x[i] > max ? x[i] : max;
   return max;
