@@ -205,10 +205,10 @@ void unfreeze(Module& module, const TensorChoice& choice) {
   });
 }
 
-Bf16Weights narrow_weights(Module& module) {
+NarrowWeights narrow_weights(Module& module, WeightFormat format) {
   std::vector<Tensor> all;
   for (const Named& named : parameters(module)) all.push_back(*named.tensor);
-  return Bf16Weights(all);
+  return {all, format};
 }
 
 std::string summary(Module& module) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/autograd/bf16_weights.h"
+#include "heed/autograd/narrow_weights.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/random.h"
 #include "heed/nn/options.h"
@@ -60,8 +60,9 @@ void freeze(Module& module, const TensorChoice& choice = {});
 /// Makes parameters of the chosen tensors, such as those that freeze() has frozen. Fails for a choice of
 /// none.
 void unfreeze(Module& module, const TensorChoice& choice);
-/// Rounds the matrices of a trained f32 model to bf16 in place and returns bf16 copies, for faster decoding.
-Bf16Weights narrow_weights(Module& module);
+/// Rounds the matrices of a trained f32 model in place and returns copies in fewer bytes, for faster
+/// decoding.
+NarrowWeights narrow_weights(Module& module, WeightFormat format);
 /// A text table of parameter counts by the first two parts of their names, with the total.
 std::string summary(Module& module);
 

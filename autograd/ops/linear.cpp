@@ -6,8 +6,8 @@
 
 #include "heed/autograd/autocast.h"
 #include "heed/autograd/bf16_shadow.h"
-#include "heed/autograd/bf16_weights.h"
 #include "heed/autograd/joint_gradient.h"
+#include "heed/autograd/narrow_weights.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/column_parts.h"
 #include "heed/autograd/ops/shape_checks.h"
@@ -16,6 +16,7 @@
 #include "heed/core/kernels/gemm/bf16_weight_gemm.h"
 #include "heed/core/kernels/gemm/gemm.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
+#include "heed/core/kernels/gemm/q8_weight_gemm.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
 
@@ -81,18 +82,22 @@ struct Layer {
 /// A new tensor on the device of x.
 Tensor empty_as(const Tensor& x, const Shape& shape, DType dtype) { return Tensor(shape, dtype, x.device()); }
 
-/// y = x W^T + bias, or with GELU `before` = x W^T + bias and y = gelu(before). Uses a bf16 copy of the
+/// y = x W^T + bias, or with GELU `before` = x W^T + bias and y = gelu(before). Uses the narrow copy of the
 /// weight, if there is one, for few rows without gradients.
 void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const Tensor& bias,
              const Tensor& before, const Tensor& y) {
   const bool few = !recording() && rows.extent(0) <= kernel::Bf16WeightGemm::max_rows;
-  const Tensor* narrow = few ? bf16_copy(weight) : nullptr;
+  const NarrowWeight* narrow = few ? narrow_copy(weight) : nullptr;
   if (narrow == nullptr)
     return launch<kernel::Linear>(y.device(), rows, layer.weight, layer.bias_for(bias, y.dtype()), before, y,
                                   layer.rounding);
   const Tensor& to = before ? before : y;
   if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, to.shape()), to);
-  launch<kernel::Bf16WeightGemm>(y.device(), rows, *narrow, to, bias ? 1.0 : 0.0);
+  const double beta = bias ? 1.0 : 0.0;
+  if (narrow->scales)
+    launch<kernel::Q8WeightGemm>(y.device(), rows, narrow->numbers, narrow->scales, to, beta);
+  else
+    launch<kernel::Bf16WeightGemm>(y.device(), rows, narrow->numbers, to, beta);
   if (before) launch<kernel::Map<GeluTanh>>(y.device(), before, y);
 }
 
@@ -230,7 +235,7 @@ std::vector<Tensor> linear_each(const Tensor& x, std::span<const Tensor> weights
   check_result("linear_each", weights[0], result);
   // Without gradients, copying weights that lie apart is not worth it, and layers may have copies in bf16.
   const bool is_recorded = recording() && any_recorded(inputs);
-  if (!is_recorded && (bf16_copy(weights[0]) != nullptr || !adjacent(weights))) {
+  if (!is_recorded && (narrow_copy(weights[0]) != nullptr || !adjacent(weights))) {
     std::vector<Tensor> parts;
     for (size_t i = 0; i < weights.size(); ++i) parts.push_back(linear(x, weights[i], biases[i], result));
     return parts;

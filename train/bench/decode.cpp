@@ -22,7 +22,7 @@ struct Decoder {
   Workload work;
   const DecoderOnly* language_model = nullptr;
   const EncoderDecoder* translator = nullptr;
-  Bf16Weights narrow;           ///< with --precision bf16
+  NarrowWeights narrow;         ///< with --precision bf16
   int64_t tokens = 0;           ///< number of tokens of an output
   std::vector<int32_t> source;  ///< token ids of a translator's input
 
@@ -34,7 +34,8 @@ struct Decoder {
     if (translator == nullptr && language_model == nullptr)
       fail("bench decode: ", name, " makes no tokens. Use baby, gpt-6x6x384 or translator-literal.");
     tokens = translator != nullptr ? std::min(translated, longest - 1) : longest - 1;
-    if (work.config->train.precision == Precision::bf16) narrow = narrow_weights(*work.model);
+    if (work.config->train.precision == Precision::bf16)
+      narrow = narrow_weights(*work.model, WeightFormat::bf16);
     if (translator == nullptr) return;
     Rng rng(1);
     for (int64_t i = 0; i < std::min(source_tokens, longest); ++i)
@@ -44,7 +45,7 @@ struct Decoder {
   /// Decodes `batch` outputs at once.
   std::vector<Hypothesis> decode(int64_t batch, int64_t beam) const {
     const NoGrad no_grad;
-    const Bf16Weights::Used used(narrow);
+    const NarrowWeights::Used used(narrow);
     std::optional<Decoding> state;  // a language model makes its own
     if (translator != nullptr) {
       std::vector<int32_t> ids, lengths(static_cast<size_t>(batch), static_cast<int32_t>(source.size()));

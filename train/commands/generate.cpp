@@ -85,8 +85,8 @@ int run_generate(const ParsedArguments& arguments) {
          ", not of a language model.");
   const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
   if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
-  const Bf16Weights narrow = narrowed(*run.model, arguments);
-  const Bf16Weights::Used used(narrow);
+  const NarrowWeights narrow = narrowed(*run.model, arguments);
+  const NarrowWeights::Used used(narrow);
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
   // A document ends at its end token, and where the next one starts, as in llama2.c.

@@ -41,8 +41,8 @@ int run_translate(const ParsedArguments& arguments) {
   const auto own = artifact_tokenizer(files, "target");
   if (!source) fail(Fault::data, "translate: the checkpoint holds no tokenizer.");
   const Tokenizer& target = own ? *own : *source;
-  const Bf16Weights narrow = narrowed(*run.model, arguments);
-  const Bf16Weights::Used used(narrow);
+  const NarrowWeights narrow = narrowed(*run.model, arguments);
+  const NarrowWeights::Used used(narrow);
   const auto put = [&](const std::vector<std::string>& sentences) {
     warn_of_cut(sentences, *source, run.config.model.max_length);
     for (const std::string& line :

@@ -80,13 +80,14 @@ std::string other_data(const ParsedArguments& arguments) {
   return arguments.get("data", arguments.get("test-path"));
 }
 
-Bf16Weights narrowed(Module& model, const ParsedArguments& arguments) {
-  if (arguments.word("precision", {"f32", "bf16"}, "f32") == "f32") return {};
+NarrowWeights narrowed(Module& model, const ParsedArguments& arguments) {
+  const std::string precision = arguments.word("precision", {"f32", "bf16", "q8_0"}, "f32");
+  if (precision == "f32") return {};
   for (const Named& named : parameters(model)) {
     if (named.tensor->dtype() == DType::f64)
-      fail("--precision bf16: this run keeps its weights in f64. Leave the option out.");
+      fail("--precision " + precision + ": this run keeps its weights in f64. Leave the option out.");
   }
-  return narrow_weights(model);
+  return narrow_weights(model, precision == "bf16" ? WeightFormat::bf16 : WeightFormat::q8_0);
 }
 
 }  // namespace heed

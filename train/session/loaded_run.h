@@ -54,11 +54,12 @@ inline constexpr CommandOption checkpoint_option{"checkpoint", "WHICH",
 /// Lists, in lines for people, the tensors that were not copied; empty where all were.
 std::vector<std::string> transfer_words(const WeightTransfer& transfer);
 
-/// Copies of the model's weights in bf16 for --precision bf16: matrix products of few rows, as in decoding,
-/// read half the bytes. None for f32, the default. Fails for another word, and for a model in f64.
-Bf16Weights narrowed(Module& model, const ParsedArguments& arguments);
+/// Copies of the model's weights for --precision bf16 or q8_0: matrix products of few rows, as in decoding,
+/// read half the bytes or fewer. None for f32, the default. Fails for another word, and for a model in f64.
+NarrowWeights narrowed(Module& model, const ParsedArguments& arguments);
 /// --precision, which narrowed() reads.
 inline constexpr CommandOption precision_option{
-    "precision", "TYPE", "f32; bf16: weights rounded, half the bytes read for a token (default: f32)"};
+    "precision", "TYPE",
+    "f32; weights rounded so that a token reads fewer bytes: bf16, half of them; q8_0, 28 % (default: f32)"};
 
 }  // namespace heed
