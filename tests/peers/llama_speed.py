@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -43,11 +44,11 @@ feed_forward_bias = false
 path = "PATH"
 tokenizer = "ids"
 vocabulary = {VOCABULARY}
+eval_batches = 0
 [train]
 batch_size = {BATCH}
 max_steps = 5
 validate_every = 100
-eval_batches = 0
 '''
 
 
@@ -65,12 +66,15 @@ class Heed:
 
     def __call__(self, *arguments):
         begin = time.perf_counter()
-        subprocess.run([self.program, *map(str, arguments), '--threads', self.threads], check=True, capture_output=True)
+        done = subprocess.run([self.program, *map(str, arguments), '--threads', self.threads], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
         return time.perf_counter() - begin
 
     def train(self):
         """Median seconds of a step but the first."""
-        self('train', self.folder / 'config.toml', '--out', self.folder, '--name', 'run', '--overwrite')
+        shutil.rmtree(self.folder / 'run', ignore_errors=True)
+        self('train', self.folder / 'config.toml', '--out', self.folder, '--name', 'run')
         lines = [json.loads(line) for line in (self.folder / 'run/metrics.jsonl').read_text().splitlines()]
         steps = [line['tokens_per_second'] for line in lines if 'loss' in line][1:]
         return BATCH * WINDOW / statistics.median(steps)
