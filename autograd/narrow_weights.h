@@ -17,7 +17,8 @@ enum class WeightFormat : uint8_t { bf16, q8_0 };
 /// A matrix [out, in] in a WeightFormat: bf16 `numbers`, and no scales; or the numbers and scales of
 /// kernel::Q8WeightGemm.
 struct NarrowWeight {
-  Tensor numbers, scales;
+  Tensor numbers;  ///< [out, in]
+  Tensor scales;   ///< [out, in / 32], or empty
 };
 
 /// Copies of a trained model's weights in fewer bytes, which linear() reads for few rows: decoding a token is
