@@ -48,7 +48,8 @@ inline void widen(const bf16* b, Floats (&out)[2]) {
 /// in the order of widen().
 template <int R, class W>
 void dots(const float* a, int64_t lda, const W* b, int64_t k, float (&sum)[R]) {
-  constexpr int vectors = vectors_of<W>, chains = R == 1 ? 4 : R <= 3 ? 2 : 1;
+  // At least eight sums are on their way at once, as many as a CPU adds to before the first is there.
+  constexpr int vectors = vectors_of<W>, chains = (R == 1 ? 4 : R <= 3 ? 2 : 1) * simd::registers / 16;
   Floats partial[R][chains];
   const auto add_group = [&](int64_t l, int first_chain) {
     Floats right[vectors];
@@ -64,13 +65,13 @@ void dots(const float* a, int64_t lda, const W* b, int64_t k, float (&sum)[R]) {
   constexpr int groups = std::max(1, chains / vectors);
   int64_t l = 0;
   for (; l + groups * group <= k; l += groups * group) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int g = 0; g < groups; ++g) add_group(l + g * group, g * vectors);
   }
   for (; l + group <= k; l += group) add_group(l, 0);
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 3
+#pragma GCC unroll 7
     for (int i = 1; i < chains; ++i) partial[r][0] += partial[r][i];
     sum[r] = lanes::across(partial[r][0]);
     for (int64_t i = l; i < k; ++i) sum[r] += a[r * lda + i] * static_cast<float>(b[i]);
