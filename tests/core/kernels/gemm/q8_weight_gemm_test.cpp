@@ -59,3 +59,19 @@ TEST_CASE(
     return c;
   }));
 }
+
+TEST_CASE("q8_rows: an input that begins within a pack") {
+  const OnEachDevice here;
+  const int64_t begin = GENERATE(0, 1, 2, 4), n = 7, k = 64;
+  const Tensor wide = random_tensor(Shape{2 * k + 4}), c(Shape{2, n});
+  const Tensor a = Tensor(wide).seen_as(Shape{2, k}, Strides{k, 1}, begin);
+  const Weight w(n, k);
+  const auto left = a.to_doubles();
+  std::vector<double> wanted(static_cast<size_t>(2 * n), 0.0);
+  for (int64_t e = 0; e < 2 * n; ++e) {
+    for (int64_t l = 0; l < k; ++l)
+      wanted[static_cast<size_t>(e)] += left[static_cast<size_t>(e / n * k + l)] * w.at(e % n, l);
+  }
+  launch_here<kernel::Q8WeightGemm>(a, w.numbers, w.scales, c, 0.0);
+  CHECK(distance(c, wanted) < 128 * tolerance(DType::f32));
+}
