@@ -17,15 +17,16 @@ thread_local const NarrowWeights* current = nullptr;
 constexpr int64_t block_size = kernel::Q8WeightGemm::block_size;
 
 /// A block of numbers in q8_0: the nearest whole multiples of a scale, which is the largest magnitude / 127.
-/// Rounds the numbers in place. NaN stays NaN, through the scale.
+/// Rounds the numbers in place. A block with NaN or infinity becomes NaN, through the scale.
 void round_block(float* x, int8_t* multiple, float& scale) {
   float largest = 0;
   for (int64_t i = 0; i < block_size; ++i)
     largest = std::isnan(x[i]) ? x[i] : std::max(largest, std::abs(x[i]));
   scale = largest / 127;
+  const bool has_multiples = scale > 0 && std::isfinite(scale);
   for (int64_t i = 0; i < block_size; ++i) {
     multiple[i] =
-        scale > 0 ? static_cast<int8_t>(std::nearbyint(std::clamp(x[i] / scale, -127.0F, 127.0F))) : 0;
+        has_multiples ? static_cast<int8_t>(std::nearbyint(std::clamp(x[i] / scale, -127.0F, 127.0F))) : 0;
     x[i] = static_cast<float>(multiple[i]) * scale;
   }
 }

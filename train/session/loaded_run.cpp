@@ -87,7 +87,12 @@ NarrowWeights narrowed(Module& model, const ParsedArguments& arguments) {
     if (named.tensor->dtype() == DType::f64)
       fail("--precision " + precision + ": this run keeps its weights in f64. Leave the option out.");
   }
-  return narrow_weights(model, precision == "bf16" ? WeightFormat::bf16 : WeightFormat::q8_0);
+  NarrowWeights narrow = narrow_weights(model, precision == "bf16" ? WeightFormat::bf16 : WeightFormat::q8_0);
+  for (const Named& named : parameters(model)) {
+    if (narrow.find(*named.tensor) != nullptr) return narrow;
+  }
+  fail("--precision " + precision + ": no matrix of this run can be kept so. Rows of q8_0 are blocks of " +
+       "32 numbers, so model.d_model or model.d_ff must be a multiple of 32. Give f32 or bf16.");
 }
 
 }  // namespace heed

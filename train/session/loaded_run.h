@@ -55,7 +55,8 @@ inline constexpr CommandOption checkpoint_option{"checkpoint", "WHICH",
 std::vector<std::string> transfer_words(const WeightTransfer& transfer);
 
 /// Copies of the model's weights for --precision bf16 or q8_0: matrix products of few rows, as in decoding,
-/// read half the bytes or fewer. None for f32, the default. Fails for another word, and for a model in f64.
+/// read half the bytes or fewer. None for f32, the default. Fails for another word, for a model in f64, and
+/// where no matrix can be kept so.
 NarrowWeights narrowed(Module& model, const ParsedArguments& arguments);
 /// --precision, which narrowed() reads.
 inline constexpr CommandOption precision_option{

@@ -106,6 +106,26 @@ TEST_CASE("command line: a line that a language model cannot read is left out of
   CHECK(first("16") == first("1024"));
 }
 
+TEST_CASE("command line: a language model generates from weights in blocks of 8-bit numbers") {
+  const Shell shell;
+  REQUIRE(
+      shell
+          .run({"train", "lm", "--name", "w", "--d-model", "32", "--heads", "2", "--d-ff", "64", "--layers",
+                "1", "--max-length", "16", "--steps", "2", "--num-examples", "3000", "--quiet"})
+          .code == 0);
+  const auto made = [&](const char* precision) {
+    return shell.run(
+        {"generate", "runs/w", "--prompt", "the ", "--max-new-tokens", "300", "--precision", precision});
+  };
+  // Rounded weights move the draws a little: within 300 of them one falls otherwise.
+  const Result blocks = made("q8_0");
+  CHECK(blocks.code == 0);
+  CHECK(blocks.out.size() >= 304);
+  CHECK(blocks.out == made("q8_0").out);
+  CHECK(blocks.out != made("f32").out);
+  CHECK(blocks.out != made("bf16").out);
+}
+
 TEST_CASE("command line: a language model generates text") {
   const Shell shell;
   REQUIRE(train(shell, "l", {"--quiet", "--num-examples", "3000"}).code == 0);
@@ -156,7 +176,8 @@ TEST_CASE("command line: a language model generates text") {
   check_refused(shell, {"generate", "runs/l", "--prompt", "the \u4E2D"}, 2, {"U+4E2D", "byte 5"});
   check_refused(shell, {"generate", "runs/l", "--top-p", "2"}, 2, {"--top-p = 2"});
   check_refused(shell, {"generate", "runs/l", "--precision", "f16"}, 2,
-                {"--precision 'f16' is unknown", "f32", "bf16"});
+                {"--precision 'f16' is unknown", "f32", "bf16", "q8_0"});
+  check_refused(shell, {"generate", "runs/l", "--precision", "q8_0"}, 2, {"--precision q8_0", "32 numbers"});
   check_refused(shell, {"generate", "runs/l", "--seed", "-2"}, 2, {"--seed = -2"});
   check_refused(shell, {"generate", "runs/l", "--repetition-penalty", "0"}, 2, {"--repetition-penalty = 0"});
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
