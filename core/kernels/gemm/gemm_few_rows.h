@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <cstring>
 
+#include "heed/core/ceil_div.h"
 #include "heed/core/dtype.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/with_constant.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel::few_rows {
 
@@ -44,11 +46,21 @@ inline void widen(const bf16* b, Floats (&out)[2]) {
   }
 }
 
+/// Calls f(begin, end) for ranges of the columns of c [m, n]. Each range reads some microseconds of a weight
+/// [n, k] of `row_bytes` a row, and begins at a cache line of c, so that no two threads write into one line.
+template <class F>
+void by_columns(int64_t n, int64_t row_bytes, F&& f) {
+  constexpr int64_t columns = 16, bytes_per_task = int64_t{1} << 16;
+  const int64_t grain = std::max<int64_t>(1, bytes_per_task / (columns * std::max<int64_t>(1, row_bytes)));
+  parallel_rows(ceil_div(n, columns), grain,
+                [&](int64_t begin, int64_t end) { f(begin * columns, std::min(n, end * columns)); });
+}
+
 /// sum[r] = sum_l a[r, l] b[l] for R rows of a, lda apart. Where W is bf16, each group of 32 numbers of a is
 /// in the order of widen().
 template <int R, class W>
 void dots(const float* a, int64_t lda, const W* b, int64_t k, float (&sum)[R]) {
-  // At least eight sums are on their way at once, as many as a CPU adds to before the first is there.
+  // Eight or more independent sums, so that no addition waits for the one before.
   constexpr int vectors = vectors_of<W>, chains = (R == 1 ? 4 : R <= 3 ? 2 : 1) * simd::registers / 16;
   Floats partial[R][chains];
   const auto add_group = [&](int64_t l, int first_chain) {

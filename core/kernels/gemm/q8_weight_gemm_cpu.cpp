@@ -2,22 +2,18 @@
 // the weight.
 #include "heed/core/kernels/gemm/q8_weight_gemm.h"
 
-#include <algorithm>
 #include <cstring>
 
-#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/gemm/gemm_few_rows.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/with_constant.h"
 #include "heed/core/operation_count.h"
-#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
 
-using Floats = lanes::vector<float>;
+using few_rows::Floats;
 
-/// Number of elements of the weight that a task reads, which takes some microseconds.
-constexpr int64_t elements_per_task = int64_t{1} << 16;
 /// Bytes between the numbers in use and those that the CPU is asked to fetch.
 constexpr int64_t fetched_ahead = 2048;
 
@@ -60,17 +56,16 @@ void dots(const float* a, const int8_t* q, const float* scales, int64_t k, float
 
 }  // namespace
 
-/// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j]. One task is some groups of 16 columns j for all rows r.
+/// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j]. One task is some columns j for all rows r.
 template <>
 void Q8WeightGemm::cpu<target_isa>(const Tensor& a, const Tensor& numbers, const Tensor& scales,
                                    const Tensor& c, double beta) {
+  static_assert(max_rows == few_rows::max_rows);
   const int64_t m = a.extent(0), k = a.extent(1), n = numbers.extent(0);
   const auto* q = reinterpret_cast<const int8_t*>(numbers.data<uint8_t>());
-  constexpr int64_t columns = 16;  // a cache line of c, so that no two threads write into one line
-  const int64_t grain = std::max<int64_t>(1, elements_per_task / (columns * std::max<int64_t>(1, k)));
-  parallel_rows(ceil_div(n, columns), grain, [&](int64_t begin, int64_t end) {
+  few_rows::by_columns(n, k, [&](int64_t begin, int64_t end) {
     with_constant<max_rows>(m, [&](auto R) {
-      for (int64_t j = begin * columns; j < std::min(n, end * columns); ++j) {
+      for (int64_t j = begin; j < end; ++j) {
         float sum[decltype(R)::value];
         dots(a.data<float>(), q + j * k, scales.data<float>() + j * (k / block_size), k, sum);
         for (int64_t r = 0; r < m; ++r) {
