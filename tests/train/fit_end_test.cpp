@@ -1,5 +1,7 @@
 // How fit() ends and what it says then: steps, patience, time, signals; load_best().
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "heed/autograd/ops.h"
 #include "heed/nn/linear.h"
@@ -163,6 +165,20 @@ TEST_CASE("fit: rows a second where batches have no tokens") {
     if (series.name == "examples_per_second") CHECK(series.values.back() > 0);
   }
   CHECK_THAT(io::read(scratch / "run/metrics.jsonl"), containing("\"examples_per_second\": "));
+}
+
+TEST_CASE("fit: the speed leaves out the writing of checkpoints and what follows it") {
+  struct SlowSave final : Callback {
+    void after_save(const TrainContext&) override { std::this_thread::sleep_for(std::chrono::seconds(1)); }
+  };
+  const Scratch scratch;
+  SlowSave slow;
+  run_fit({.steps = 2, .validate_every = 1, .callbacks = {&slow}, .folder = scratch / "run"});
+  for (const MetricSeries& series : read_metrics(scratch / "run/metrics.jsonl")) {
+    if (series.name != "examples_per_second") continue;
+    REQUIRE(series.values.size() == 2);
+    CHECK(series.values.back() > 2);  // a step has two examples, and a save takes a second
+  }
 }
 
 TEST_CASE("fit: a loss function that leaves out dropout is warned of, but not where that is asked for") {

@@ -17,10 +17,10 @@ Stepper::Stepper(Workload& work)
                 rng_, single_process()) {}
 
 StepBatches Stepper::next_batch() {
-  if (!prefetch_wanted()) return StepBatches({work_.batch(next_++)});
+  if (!prefetch_wanted()) return StepBatches({work_.batch(next_++ % work_.period)});
   if (prefetch_ == nullptr) {
     const auto make = [this, step = int64_t{0}]() mutable {
-      return Prefetch::PreparedStep{.batches = {work_.batch(step++)}, .after = {}};
+      return Prefetch::PreparedStep{.batches = {work_.batch(step++ % work_.period)}, .after = {}};
     };
     prefetch_ = std::make_unique<Prefetch>(make, std::numeric_limits<int64_t>::max());
   }

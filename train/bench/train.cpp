@@ -47,28 +47,77 @@ struct Turns {
   std::vector<double> products;
 };
 
+/// Shows how far a row is on standard error, once it has taken two seconds.
+class RowProgress {
+ public:
+  explicit RowProgress(std::string row) : row_(std::move(row)) {}
+  ~RowProgress() { progress_.erase(); }
+  RowProgress(const RowProgress&) = delete;
+  RowProgress& operator=(const RowProgress&) = delete;
+  /// Counts `steps`, which were just taken, towards those that expect() named.
+  void add(double steps = 1) {
+    done_ += steps;
+    const double seconds = seconds_now() - began_, share = all_ > 0 ? std::min(done_ / all_, 1.0) : -1;
+    if (seconds < 2) return;
+    progress_.work({.label = row_,
+                    .share = share,
+                    .seconds_left = share > 0 ? seconds * (1 / share - 1) : -1,
+                    .began = began_});
+  }
+  /// Expects so many steps more; until then their number is unknown.
+  void expect(double steps) { all_ = done_ + steps; }
+  /// Mean seconds of a step until now.
+  double step_seconds() const { return (seconds_now() - began_) / done_; }
+
+ private:
+  std::string row_;
+  Progress progress_;
+  double began_ = seconds_now(), done_ = 0, all_ = 0;
+};
+
+/// The least number of timed steps, without --rounds: whole periods, and at least seven where those take less
+/// than twenty seconds, else three.
+int64_t least_timed(int64_t period, double step_seconds) {
+  return std::max<int64_t>(step_seconds * 7 < 20 ? 7 : 3, period);
+}
+
+/// Runs the steps of a period op by op and lists their products. Where they take longer than twenty seconds,
+/// those that ran are the period of `work` from then on.
+std::vector<Product> products_of(Workload& work, Stepper& step, RowProgress& progress) {
+  const ProductLog log;
+  double seconds = 0;
+  for (int64_t i = 0; i < work.period; ++i) {
+    seconds += timed([&] { step.run_eagerly(i); });
+    progress.add();
+    if (seconds > 20) work.period = i + 1;
+  }
+  return log.list();
+}
+
 /// Alternates steps and their products, so that a machine that changes its clock affects both.
-Times time_steps(Workload& work, int64_t rounds) {
+Times time_steps(Workload& work, int64_t rounds, RowProgress& progress) {
   Times out;
   Stepper step(work);
+  Count::reset();
+  const std::vector<Product> products = products_of(work, step, progress);
   // The memory of equal shapes is constant after two steps; of varying lengths, after one period. The warm-up
   // takes whole periods, so the first timed step has batch 0 again.
   const int64_t period = work.period, warm = default_device == Device::cpu ? std::max<int64_t>(2, period)
                                                                            : Stepper::warm_up() * period;
-  std::vector<Product> products;
-  Count::reset();
-  {
-    const ProductLog log;
-    for (int64_t i = 0; i < period; ++i) step.run_eagerly(i);
-    products = log.list();
-  }
+  constexpr double budget = 4, turn = 0.5;
+  const int64_t least = rounds > 0 ? rounds : least_timed(period, progress.step_seconds());
+  // The products of a step take up to its time, and each turn replays those of a period.
+  progress.expect(static_cast<double>(2 * warm + least * (1 + period)));
   out.flops = static_cast<double>(Count::flops().load()) / static_cast<double>(period);
-  for (int64_t i = 0; i < warm; ++i) step();
+  const auto warm_up = [&] {
+    for (int64_t i = 0; i < warm; ++i, progress.add()) step();
+  };
+  warm_up();
   for (const Product& product : products) out.product_flops += static_cast<double>(product.flops());
   out.product_flops /= static_cast<double>(period);
   const MemoryUse before = memory_use();
   const int64_t started = launches();
-  for (int64_t i = 0; i < warm; ++i) step();
+  warm_up();
   out.launches = static_cast<double>(launches() - started) / static_cast<double>(warm);
   if (default_device != Device::cpu) out.why_not_replayed = step.why_not_replayed();
   const MemoryUse after = memory_use();
@@ -79,10 +128,9 @@ Times time_steps(Workload& work, int64_t rounds) {
   replay.once();
   Turns turns{std::vector<std::vector<double>>(static_cast<size_t>(period)), {}};
   const ContextSwitches interruptions;
-  constexpr double budget = 4, turn = 0.5;
   double spent = 0;
-  while (rounds > 0 ? out.timed < rounds : out.timed < std::max<int64_t>(7, period) || spent < budget) {
-    for (double taken = 0; taken < turn && (rounds == 0 || out.timed < rounds); ++out.timed) {
+  while (out.timed < least || (rounds == 0 && spent < budget)) {
+    for (double taken = 0; taken < turn && (rounds == 0 || out.timed < rounds); ++out.timed, progress.add()) {
       const double one = timed([&] { step(); });
       turns.steps[static_cast<size_t>(out.timed % period)].push_back(one);
       taken += one;
@@ -91,6 +139,7 @@ Times time_steps(Workload& work, int64_t rounds) {
     for (double taken = 0; taken < turn / 2;) {
       turns.products.push_back(timed([&] { replay.once(); }));
       taken += turns.products.back();
+      progress.add(static_cast<double>(period));
     }
   }
   out.interruptions = interruptions.per_second();
@@ -114,7 +163,8 @@ Json measured(const std::string& name, const ParsedArguments& arguments) {
   reset_resident_peak();
   Workload work = workload(name, arguments);
   const Autocast rounding(rounding_of(work.config->train.precision));
-  const Times times = time_steps(work, arguments.integer("rounds", 0));
+  RowProgress progress(name);
+  const Times times = time_steps(work, arguments.integer("rounds", 0), progress);
   Json row =
       with_machine_metadata(Json::object({{"row", name},
                                           {"step_ms", 1e3 * times.step},

@@ -32,6 +32,8 @@ class StepLog {
   void step(const StepResult& result);
   /// Logs the scores of a validation at the present step. Its `seconds` are left out of the speed.
   void validation(const Scores& scores, double seconds);
+  /// Leaves `seconds` that just passed, such as those of writing a checkpoint, out of the speed.
+  void leave_out(double seconds) { window_start_ += seconds; }
   /// Shows the present state on the line of progress.
   void show() { progress_.step(now_); }
 

@@ -181,9 +181,11 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (checkpoints_.saved() == state_.step) return;
+  const double began = seconds_now();
   checkpoints_.save();
-  if (checkpoints_.saved() != state_.step) return;  // there is no folder
-  callbacks_.call(&TrainCallback::after_save, TrainContext{state_.step, *model_, group_});
+  if (checkpoints_.saved() == state_.step)  // else there is no folder
+    callbacks_.call(&TrainCallback::after_save, TrainContext{state_.step, *model_, group_});
+  log_.leave_out(seconds_now() - began);
 }
 
 void Trainer::evaluate_late(TrainResult& result) {
