@@ -22,6 +22,38 @@ namespace {
 
 constexpr size_t batch_windows = 8;
 
+/// The queries and keys of a call [B, H, T, d], normalised and rotated as for the scores, and its values.
+/// `layer` has as many heads of keys as of queries.
+Heads heads_of(const MultiHeadAttention& layer, const AttentionInput& input) {
+  const Tensor& x = input.queries;
+  const auto split_heads = [&](const Tensor& projected) {
+    return transpose(reshape(projected, Shape{x.extent(0), x.extent(1), layer.config().heads, -1}), 1, 2);
+  };
+  return layer.normalize_and_rotate(
+      {split_heads(layer.query(x)), split_heads(layer.key(x)), split_heads(layer.value(x))}, input);
+}
+
+/// An attention that shows the heads of each call.
+class ShownAttention final : public Attention {
+ public:
+  ShownAttention(std::unique_ptr<Attention> attention, const std::function<void(const Heads&)>& visit)
+      : attention_(std::move(attention)), visit_(visit) {}
+
+  void fields(Fields& f) override { attention_->fields(f); }
+
+  Tensor forward(const AttentionInput& input) override {
+    const auto* layer = dynamic_cast<const MultiHeadAttention*>(attention_.get());
+    if (layer == nullptr || layer->kv_heads() != layer->config().heads)
+      fail("the heads of this model share keys, or it has no projections into heads. Take another run.");
+    visit_(heads_of(*layer, input));
+    return attention_->forward(input);
+  }
+
+ private:
+  std::unique_ptr<Attention> attention_;
+  const std::function<void(const Heads&)>& visit_;
+};
+
 /// Exact attention that also runs another attention on the same inputs and weights, and sums its errors.
 class PairedAttention final : public Attention {
  public:
@@ -98,14 +130,8 @@ class PairedAttention final : public Attention {
   /// Counts causal pairs with q . k < 0 for each head; q and k are normalized and rotated as for the scores.
   void count_negative_pairs(const AttentionInput& input) {
     if (heads_ == 0) return;  // heads share keys
-    const Tensor& x = input.queries;
-    const int64_t batch = x.extent(0), length = x.extent(1);
-    const auto& layer = dynamic_cast<const MultiHeadAttention&>(*exact_);
-    const auto split_heads = [&](const Tensor& projected) {
-      return transpose(reshape(projected, Shape{batch, length, heads_, -1}), 1, 2);
-    };
-    const Heads heads =
-        layer.normalize_and_rotate({split_heads(layer.query(x)), split_heads(layer.key(x)), {}}, input);
+    const int64_t batch = input.queries.extent(0), length = input.queries.extent(1);
+    const Heads heads = heads_of(dynamic_cast<const MultiHeadAttention&>(*exact_), input);
     const std::vector<float> products = matmul(heads.q, transpose(heads.k, 2, 3)).to_host();  // [B, H, T, T]
     for (int64_t row = 0; row < batch * heads_ * length; ++row) {
       const auto head = static_cast<size_t>(row / length % heads_);
@@ -259,6 +285,15 @@ AttentionErrors::Distance AttentionErrors::distance(const std::string& spec, int
     }
   }
   return out;
+}
+
+void AttentionErrors::visit_heads(int64_t portion, const std::function<void(const Heads&)>& visit) const {
+  const NoGrad no_grad;
+  const AttentionFactory factory = attention_factory(own_attention());
+  const std::unique_ptr<DecoderOnly> model = model_with([&](const AttentionConfig& config, Rng& rng) {
+    return std::make_unique<ShownAttention>(factory(config, rng), visit);
+  });
+  each_batch(windows_[portion], [&](const Tensor& ids, const Tensor&) { (*model)(ids, {}); });
 }
 
 std::string AttentionErrors::description() const {

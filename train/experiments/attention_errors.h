@@ -1,10 +1,12 @@
 // Evaluates a trained language model under another attention: perplexity, and errors of maps and outputs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "heed/attention/base/key_value_cache.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/nn/attention.h"
 #include "heed/train/config/config.h"
@@ -45,6 +47,12 @@ class AttentionErrors {
   /// The distance of attention `spec` from softmax. Both get the inputs that the layer has in the exact
   /// model.
   Distance distance(const std::string& spec, int64_t portion) const;
+
+  /// Calls visit() with the heads of each block [B, H, T, d], normalised and rotated as for the scores, while
+  /// the model reads a portion with its own attention. Fails where heads share keys.
+  void visit_heads(int64_t portion, const std::function<void(const Heads&)>& visit) const;
+  /// The self-attention that the model was trained with: a spec.
+  const std::string& own_attention() const { return config_.attention.decoder; }
 
   /// Hash of weights and text: results with another fingerprint are not reused.
   const std::string& fingerprint() const { return fingerprint_; }

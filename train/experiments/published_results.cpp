@@ -43,6 +43,9 @@ constexpr MeasureTraits measure_traits[] = {
      .trains = true,
      .unit = "speedups: the seconds that FIRST takes to its last training loss, over those that the row "
              "takes to the same loss"},
+    {.name = "score_gradient",
+     .lower_is_better = true,
+     .unit = "largest derivatives of outputs by scores, as multiples of the bound that the paper prints"},
     {.name = "swapped", .lower_is_better = true, .unit = "perplexities, as the paper computes them"}};
 
 Measure measure_named(const std::string& word) {
@@ -93,6 +96,7 @@ PublishedRow row_of(const std::string& name, const Json& json, size_t num_column
 
 PublishedColumn column_of(const std::string& name, const Json& json, Measure measure) {
   const bool has_bars = measure == Measure::map_distance;
+  const Json* tokens = json.find("tokens");
   return {.name = name,
           .preset = text_or_nothing(json, "preset"),
           .head_dim = measure == Measure::crossover ? json.at("head_dim").integer() : 0,
@@ -103,6 +107,7 @@ PublishedColumn column_of(const std::string& name, const Json& json, Measure mea
           .data = text_or_nothing(json, "data"),
           .width = has_bars ? json.at("width").integer() : 0,
           .num_pos = has_bars ? json.at("num_pos").integer() : 0,
+          .tokens = tokens != nullptr ? tokens->integer() : 0,
           .exponent = measure == Measure::swapped ? json.at("exponent").real() : 0,
           .encoder_only = flag(json, "encoder_only"),
           .settings = settings_in(json)};
@@ -212,7 +217,7 @@ double two_standard_errors(double percent, int64_t examples) {
 
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error, double tolerance) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
-  if (table.measure == Measure::swapped || !table.no_verdict.empty()) return Verdict::unknown;
+  if (!table.no_verdict.empty() || table.measure == Measure::swapped) return Verdict::unknown;
   const MeasureTraits& traits = traits_of(table.measure);
   if (!(tolerance > 0)) tolerance = table.tolerance;
   const double max_difference = std::max(traits.is_relative ? tolerance * paper : tolerance, error);

@@ -21,6 +21,7 @@ enum class Measure {
   map_distance,      ///< sum of absolute differences of maps, lower is better; tolerance as for crossover
   steps_per_second,  ///< speed relative to the first row; tolerance is a fraction of the paper's
   sooner,            ///< speedup until the first row's last training loss is reached
+  score_gradient,    ///< largest derivative by a score over the bound that the paper prints; not judged
   swapped            ///< a statistic of a trained model under other attentions, lower is better; not judged
 };
 
@@ -52,6 +53,7 @@ struct PublishedColumn {
   std::string data{};         ///< file for find_data(), unless --data names another; empty: none
   int64_t width = 0;          ///< w of bands and bars, for map distances
   int64_t num_pos = 0;        ///< number of bars, for map distances
+  int64_t tokens = 0;         ///< tokens of random inputs, for score gradients; 0: trained runs
   double exponent = 0;        ///< E of a tree with l^E buds
   bool encoder_only = false;  ///< whether rows replace only the encoder's self-attention
   std::vector<std::pair<std::string, std::string>> settings{};  ///< changes to the preset

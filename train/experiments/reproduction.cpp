@@ -33,6 +33,8 @@ void measure_cells(const PublishedTable& table, const ReproductionOptions& optio
       measure_speeds(table, options, all);
     else if (table.measure == Measure::map_distance)
       measure_map_distances(table, options, all);
+    else if (table.measure == Measure::score_gradient)
+      measure_score_gradients(table, options, all);
     else if (table.measure == Measure::swapped)
       measure_swapped_attention(table, options, all);
     else

@@ -1,6 +1,7 @@
 // Reproduces published tables: chooses cells, estimates their time, runs and judges them.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -47,6 +48,10 @@ struct CellResult {
   std::string changed{};     ///< settings that differ from the recipe's
   std::string setting{};   ///< best point of the table's grid, and whether it is at the edge; empty: no grid
   bool has_begun = false;  ///< whether a run of the cell has begun, here or on file
+  int64_t step = 0;        ///< steps that its runs without scores have taken
+  int64_t steps = 0;       ///< steps of these runs in all
+  double seconds = 0;      ///< seconds of training of the steps taken; NaN: unknown
+  double estimate = NAN;   ///< estimated seconds of its trainings on this machine; NaN: not estimated
   std::string remark{};    ///< why there is no value, or what differs from the paper
   std::string ignored_curves{};  ///< curves on file that do not count, having other settings or data
   std::string baselines{};       ///< baselines of the test split, as text

@@ -29,7 +29,8 @@ bool is_named(const std::vector<std::string>& patterns, const PublishedRow& row,
 std::string why_no_data(const PublishedTable& table, const PublishedColumn& column,
                         const ReproductionOptions& options) {
   if (options.data.contains(column.name)) return "";
-  if (table.measure == Measure::map_distance && column.data.empty())
+  const bool reads_files = !trains(table.measure) && table.measure != Measure::steps_per_second;
+  if (reads_files && column.data.empty() && !column.real_data.empty())
     return text("not run: give --data ", column.name, "=PATH, ", column.real_data);
   if (column.data.empty()) return "";
   try {

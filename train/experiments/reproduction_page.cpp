@@ -191,9 +191,10 @@ std::string PageInput::put_picture(const std::string& words, const std::string& 
 void write_page(const PageInput& input, const Reproduction& result) {
   const auto& [table, options, all, ended] = input;
   io::make_directories(options.results_folder());
-  std::string page = text("# ", table.name, "\n\n", wrapped(table.about + "."), "\n",
-                          wrapped("Source: " + table.source + "."), "\n",
-                          wrapped("Values: " + unit_text(table) + "."), "\n", table_text(result), "\n");
+  std::string page =
+      text("# ", table.name, "\n\n", wrapped(table.about + "."), "\n",
+           wrapped("Source: " + table.source + "."), "\n", wrapped("Values: " + unit_text(table) + "."), "\n",
+           draw_glance(input, result), table_text(result), "\n");
   for (const std::string& words : {grid_words(table), verdict_words(table, result)}) {
     if (!words.empty()) page += wrapped(words) + "\n";
   }

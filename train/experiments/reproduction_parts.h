@@ -128,6 +128,9 @@ void measure_crossovers(const PublishedTable& table, const ReproductionOptions& 
 /// by the random search of the thesis and exactly.
 void measure_map_distances(const PublishedTable& table, const ReproductionOptions& options,
                            std::vector<PlannedCell>& all);
+/// Measures the cells of Measure::score_gradient: largest derivatives of outputs by scores.
+void measure_score_gradients(const PublishedTable& table, const ReproductionOptions& options,
+                             std::vector<PlannedCell>& all);
 /// Measures the cells of Measure::swapped: statistics of the run of the options under each cell's attention.
 void measure_swapped_attention(const PublishedTable& table, const ReproductionOptions& options,
                                std::vector<PlannedCell>& all);
@@ -217,6 +220,10 @@ void write_page(const PageInput& input, const Reproduction& result);
 
 /// The mean of a score over the runs of a cell that have it, here and on file; NaN: none has it.
 double mean_score(const PageInput& input, const PlannedCell& planned, const std::string& score);
+
+/// The state of all cells of a table that trains as a grid of rows and columns, and as TABLE-cells.csv; empty
+/// for other tables.
+std::string draw_glance(const PageInput& input, const Reproduction& result);
 
 // Parts of the page: each draws its pictures and returns the lines that show them.
 

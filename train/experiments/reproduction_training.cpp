@@ -64,6 +64,7 @@ double plan_cell(const PublishedTable& table, PlannedCell& planned, const Reprod
       measured_number(estimate, {"seconds", "seconds_of_steps"},
                       {"train", write_plan(first, folder).string(), "--dry-run", "--json"}, options.runs) *
       static_cast<double>(num_left);
+  planned.result.estimate = seconds;
   if (seconds <= options.limit) return seconds;
   planned.result.remark =
       text("about ", clock_text(seconds), " on this machine; to run it: --rows ", planned.result.name);

@@ -104,7 +104,8 @@ std::string baseline_text(const ComparedRun& run, double percent) {
 }
 
 /// The state of a cell's runs without scores: "seed 1 at step 1,200 of 50,000"; with a grid, how many
-/// settings have ended, and the state of the runs that have begun. Sets CellResult::has_begun.
+/// settings have ended, and the state of the runs that have begun. Sets CellResult::has_begun, and counts the
+/// steps of these runs.
 std::string unfinished_text(const PublishedTable& table, const ReproductionOptions& options,
                             const PlannedCell& planned, const EndedRuns& ended, CellResult& result) {
   std::string words;
@@ -113,7 +114,10 @@ std::string unfinished_text(const PublishedTable& table, const ReproductionOptio
     picture::append_part(name, text("seed ", seed, " ", state), ", ");
     picture::append_part(words, name, point.empty() ? ", " : "; ");
   };
-  const auto position = [](int64_t step, int64_t total) {
+  const auto position = [&](int64_t step, int64_t total, double seconds) {
+    result.step += step;
+    result.steps += total;
+    result.seconds += seconds;
     return text("at step ", grouped(step), " of ", grouped(total));
   };
   result.has_begun = !planned.unfinished_on_file.empty();
@@ -129,12 +133,16 @@ std::string unfinished_text(const PublishedTable& table, const ReproductionOptio
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
     result.has_begun = result.has_begun || !curve.points.empty();
     add(plan.point, plan.seed,
-        !is_begun              ? "not started"
-        : curve.points.empty() ? "started"
-                               : position(curve.points.back().step, total_steps(run)));
+        !is_begun ? "not started"
+        : curve.points.empty()
+            ? "started"
+            : position(curve.points.back().step, total_steps(run), curve.points.back().seconds));
   }
-  for (const FiledRun& filed : planned.unfinished_on_file)
-    add({}, filed.run.seed, position(filed.run.step, filed.run.steps));
+  for (const FiledRun& filed : planned.unfinished_on_file) {
+    const MetricSeries* seconds = filed.run.metric("seconds");
+    add({}, filed.run.seed,
+        position(filed.run.step, filed.run.steps, seconds != nullptr ? seconds->values.back() : NAN));
+  }
   return words;
 }
 

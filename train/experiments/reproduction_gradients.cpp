@@ -1,0 +1,93 @@
+// Measures derivatives of outputs by scores, at random inputs and in trained models, beside FAST's bound.
+#include <cmath>
+
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/attention/variant.h"
+#include "heed/core/io/files.h"
+#include "heed/core/random.h"
+#include "heed/train/experiments/attention_errors.h"
+#include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/experiments/score_gradients.h"
+#include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/find_data.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t head_width = 32;  // features of a random query
+constexpr int64_t max_windows = 8;  // windows of text that a trained model reads
+
+/// A head whose queries, keys and values are normal numbers of deviation 1.
+Heads random_head(int64_t tokens, uint64_t seed) {
+  Rng rng(seed);
+  Heads out;
+  for (Tensor* x : {&out.q, &out.k, &out.v}) {
+    *x = Tensor::zeros(Shape{1, 1, tokens, head_width});
+    fill_normal(*x, 0, 1, rng);
+  }
+  return out;
+}
+
+/// The run in a folder, or in its folder `runs`, whose decoder attends by this spec. Fails where there is
+/// none.
+Path run_with(const Path& folder, const std::string& spec) {
+  for (const Path& place : {folder, folder / "runs"}) {
+    if (!io::is_directory(place)) continue;
+    for (const Path& run : io::list(place)) {
+      if (!io::exists(run / "config.toml")) continue;
+      const Path config = RunFolder::look(run).config();
+      if (full_spec(read_config(io::read(config), config.string()).attention.decoder) == full_spec(spec))
+        return run;
+    }
+  }
+  fail(Fault::data, "no run of a language model with ", spec, " lies in ", folder.string());
+}
+
+/// The derivatives of one seed of a cell.
+ScoreGradients gradients_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed) {
+  const std::string& spec = planned.row->attention_on(*planned.column);
+  const ScoreFunction f(spec);
+  ScoreGradients out;
+  if (planned.column->tokens > 0) {
+    out.add(f, random_head(planned.column->tokens, static_cast<uint64_t>(seed)), /*causal=*/false);
+    return out;
+  }
+  const AttentionErrors model(run_with(find_data(data_of(*planned.column, options)), spec), max_windows);
+  model.visit_heads(0, [&](const Heads& heads) { out.add(f, heads, /*causal=*/true); });
+  return out;
+}
+
+void measure_cell(PlannedCell& planned, const ReproductionOptions& options) {
+  const int64_t seeds = planned.column->tokens > 0 ? options.seeds : 1;
+  std::vector<double> largest;
+  std::string remarks;
+  for (int64_t seed = 1; seed <= seeds; ++seed) {
+    stop_if_asked(options.runs.budget);
+    const ScoreGradients found = gradients_of(planned, options, seed);
+    largest.push_back(found.largest);
+    if (seed > 1) continue;
+    planned.result.baseline = text("at most ", picture::fixed(found.by_scores, 2));
+    planned.result.remark =
+        text("scores from ", picture::fixed(found.min_score, 1), " to ", picture::fixed(found.max_score, 1),
+             "; ", picture::fixed(100 * found.num_above / found.num_pairs, 2),
+             " % of the pairs of a query and a key are above 1", seeds > 1 ? " (seed 1)" : "");
+  }
+  planned.result.ours = spread_of(largest);
+}
+
+}  // namespace
+
+void measure_score_gradients(const PublishedTable& table, const ReproductionOptions& options,
+                             std::vector<PlannedCell>& all) {
+  const StopSignals signals;
+  Progress progress;
+  progress.quiet = options.runs.quiet;
+  measure_each(all, [&](PlannedCell& planned) {
+    progress.say("measure", text(table.name, ", ", planned.position, ": ", planned.result.name));
+    measure_cell(planned, options);
+  });
+}
+
+}  // namespace heed
