@@ -175,7 +175,8 @@ Command command::reproduce() {
             "continues"},
            jobs_option,
            {"limit", "SECONDS",
-            "skips cells predicted to take longer unless named in --rows (default: 600; none with --budget)"},
+            "skips cells predicted to take longer unless named in --rows; 0: only writes the page (default: "
+            "600; none with --budget)"},
            {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
            {"results", "FOLDER",
             "where curves, pictures and the page go (default: results in the table's folder)"},

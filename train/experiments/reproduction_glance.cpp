@@ -1,4 +1,4 @@
-// A published table at a glance: what is done, running and open, each beside the paper's value.
+// A published table at a glance: what is done, begun and open, each beside the paper's value.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 /// A cell of the whole table, whether this call asked for it or not.
 struct GlanceCell {
   PlannedCell planned;            ///< with its runs, where it has any
-  const char* state = "open";     ///< done, running, open, or none: the program has nothing to run for it
+  const char* state = "open";     ///< done, begun, open, or none: the program has nothing to run for it
   const CellResult* result = {};  ///< null: no run has begun, and this call did not ask for it
   double seconds_left = NAN;      ///< expected seconds until its runs have ended; NaN: unknown
 };
@@ -30,7 +30,7 @@ GlanceCell glance_at(const PublishedTable& table, const Reproduction& all, const
     cell.state = "done";
     cell.seconds_left = 0;
   } else if (cell.result != nullptr && cell.result->step > 0) {
-    cell.state = "running";
+    cell.state = "begun";
     cell.seconds_left = cell.result->seconds / static_cast<double>(cell.result->step) *
                         static_cast<double>(std::max<int64_t>(cell.result->steps - cell.result->step, 0));
   } else if (spec.empty() || !why_unknown(spec).empty()) {
@@ -46,11 +46,11 @@ GlanceCell glance_at(const PublishedTable& table, const Reproduction& all, const
 std::string cell_text(const GlanceCell& cell) {
   const std::string state = cell.state;
   std::string words = state == "done" ? ours_text(*cell.result)
-                      : state == "running"
+                      : state == "begun"
                           ? text("step ", grouped(cell.result->step), " of ", grouped(cell.result->steps))
                           : state;
   if (cell.seconds_left > 0)
-    words += text(", ", clock_text(cell.seconds_left), state == "running" ? " left" : "");
+    words += text(", ", clock_text(cell.seconds_left), state == "begun" ? " left" : "");
   if (std::isfinite(cell.planned.result.paper))
     words += text(" (", picture::fixed(cell.planned.result.paper, 2), ")");
   if (state == "done" && cell.result->verdict != Verdict::unknown)
@@ -96,7 +96,7 @@ std::string draw_glance(const PageInput& input, const Reproduction& result) {
   return text(
       "## At a glance\n\n", lines, "\n",
       wrapped(text("Values in parentheses are the paper's. Times are those until a cell's trainings end: of "
-                   "running ones at the speed that they had, of open ones where this machine has "
+                   "begun ones at the speed that they had, of open ones where this machine has "
                    "estimated it. The same as CSV: [",
                    file, "](", file, ").")),
       "\n## Cells\n\n");

@@ -10,6 +10,7 @@
 #include "heed/train/experiments/score_gradients.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/progress/progress.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/find_data.h"
 
@@ -35,14 +36,16 @@ Heads random_head(int64_t tokens, uint64_t seed) {
 Path run_with(const Path& folder, const std::string& spec) {
   for (const Path& place : {folder, folder / "runs"}) {
     if (!io::is_directory(place)) continue;
-    for (const Path& run : io::list(place)) {
+    for (const Path& name : io::list(place)) {
+      const Path run = place / name;
       if (!io::exists(run / "config.toml")) continue;
       const Path config = RunFolder::look(run).config();
       if (full_spec(read_config(io::read(config), config.string()).attention.decoder) == full_spec(spec))
         return run;
     }
   }
-  fail(Fault::data, "no run of a language model with ", spec, " lies in ", folder.string());
+  fail(Fault::data, "no run of a language model with ", spec, " lies in ", folder.string(),
+       ". Train one: ", program_name(), " train PRESET --attention ", spec, " --out ", folder.string());
 }
 
 /// The derivatives of one seed of a cell.

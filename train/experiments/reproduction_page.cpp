@@ -17,10 +17,11 @@ namespace {
 
 constexpr size_t max_drawn_points = 300;  // limit of the points of each drawn curve
 
-/// The cells and averages as a Markdown table.
+/// The cells and averages as a Markdown table, without cells of which nothing is known.
 std::string table_text(const Reproduction& result) {
   std::string lines = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
   for (const CellResult* cell : result.lines()) {
+    if (cell->ours.count == 0 && !cell->has_begun && note_text(*cell).empty()) continue;
     const std::string paper = std::isfinite(cell->paper) ? picture::fixed(cell->paper, 2) : "-";
     const std::string ours = ours_text(*cell);
     lines += table_line({markdown_escaped(cell->name), paper, ours.empty() ? "-" : ours,

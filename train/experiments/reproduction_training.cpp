@@ -58,6 +58,10 @@ double plan_cell(const PublishedTable& table, PlannedCell& planned, const Reprod
   if (planned.is_requested || !std::isfinite(options.limit)) return NAN;
   const PlannedRun& first = plans[0];
   const Path estimate = folder / "estimates" / (first.name + machine_word(options.runs) + ".json");
+  if (options.limit <= 0 && !io::exists(estimate)) {  // nothing is to run, so nothing needs an estimate
+    plans.clear();
+    return 0;
+  }
   if (!io::exists(estimate)) progress.say("estimate", text(planned.position, ": ", planned.result.name));
   // earlier versions kept only the time of steps
   const double seconds =

@@ -184,7 +184,7 @@ TEST_CASE("filed runs: what all runs share stands once on the page, what they do
   CHECK(origins.by_cell["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
 }
 
-TEST_CASE("filed runs: a page begins with all cells of its table, done, running and open") {
+TEST_CASE("filed runs: a page begins with all cells of its table, done, begun and open") {
   FiledCell cell(1);
   cell.work.result.paper = 38.37;
   cell.write(1, 2, 0.375);
@@ -214,7 +214,7 @@ TEST_CASE("filed runs: a page begins with all cells of its table, done, running 
                         "Vanilla,ListOps,done,38.37,37.5,0,1,0,reproduced,0,0,0\n"
                         "Vanilla,Text,open,61.95,,,0,,,0,0,3723\n"
                         "Vanilla,Retrieval,open,80.69,,,0,,,0,0,\n") &&
-                 containing("\nFastmax2,ListOps,running,37.4,,,0,,,10,50000,4999\n"));
+                 containing("\nFastmax2,ListOps,begun,37.4,,,0,,,10,50000,4999\n"));
 }
 
 TEST_CASE("filed runs: facts with numbers are read strictly, with file, line and value") {
