@@ -4,6 +4,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/random.h"
 #include "heed/train/experiments/attention_errors.h"
 #include "heed/train/experiments/reproduction_parts.h"
@@ -74,7 +75,7 @@ void measure_cell(PlannedCell& planned, const ReproductionOptions& options) {
     planned.result.baseline = text("at most ", picture::fixed(found.by_scores, 2));
     planned.result.remark =
         text("scores from ", picture::fixed(found.min_score, 1), " to ", picture::fixed(found.max_score, 1),
-             "; ", picture::fixed(100 * found.num_above / found.num_pairs, 2),
+             "; ", formatted("%.2g", 100 * found.num_above / found.num_pairs),
              " % of the pairs of a query and a key are above 1", seeds > 1 ? " (seed 1)" : "");
   }
   planned.result.ours = spread_of(largest);

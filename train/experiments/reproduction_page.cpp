@@ -207,7 +207,9 @@ void write_page(const PageInput& input, const Reproduction& result) {
                          origins.shared.empty() ? "" : " All runs:")) +
             "\n";
   if (!origins.shared.empty()) page += origins.shared + "\n";
-  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover)
+  const bool is_measured = table.measure == Measure::steps_per_second ||
+                           table.measure == Measure::crossover || table.measure == Measure::score_gradient;
+  if (is_measured)
     page += text(made_by, options.adjusted.empty() ? "" : " ", options.adjusted, "`; the last call:\n\n",
                  call_text(), "\n");
   const auto add_for_each_column = [&](const auto& draw) {
