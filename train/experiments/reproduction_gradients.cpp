@@ -52,7 +52,7 @@ Path run_with(const Path& folder, const std::string& spec) {
 /// The derivatives of one seed of a cell.
 ScoreGradients gradients_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed) {
   const std::string& spec = planned.row->attention_on(*planned.column);
-  const ScoreFunction f(spec);
+  const ScoreWeighting f(spec);
   ScoreGradients out;
   if (planned.column->tokens > 0) {
     out.add(f, random_head(planned.column->tokens, static_cast<uint64_t>(seed)), /*causal=*/false);

@@ -58,7 +58,7 @@ void centre(std::vector<double>& x, int64_t d) {
 }
 
 /// One query: the scores of the n keys that it sees, and their values [n, dv].
-void add_query(ScoreGradients& sums, const ScoreFunction& f, std::span<const double> scores,
+void add_query(ScoreGradients& sums, const ScoreWeighting& f, std::span<const double> scores,
                std::span<const double> values, double largest_value) {
   const size_t n = scores.size(), width = values.size() / n;
   const double printed = 10 / (2 * static_cast<double>(n) + 3);
@@ -91,7 +91,7 @@ std::vector<double> in_double(const Tensor& x) {
 
 }  // namespace
 
-ScoreFunction::ScoreFunction(const std::string& spec) {
+ScoreWeighting::ScoreWeighting(const std::string& spec) {
   const Spec parsed = parse_spec(spec);
   const bool is_polynomial = parsed.name == "fastmax";
   bool is_known = is_polynomial || (parsed.name == "softmax" && parsed.options.empty());
@@ -111,17 +111,17 @@ ScoreFunction::ScoreFunction(const std::string& spec) {
     fail(Fault::internal, "score gradients: '", spec, "' is neither softmax nor fastmax with p = 1 or 2.");
 }
 
-double ScoreFunction::weight(double score) const {
+double ScoreWeighting::weight(double score) const {
   if (degree_ == 0) return std::exp(score);
   return 1 + score + (degree_ == 2 ? score * score / 2 : 0);
 }
 
-double ScoreFunction::slope(double score) const {
+double ScoreWeighting::slope(double score) const {
   if (degree_ == 0) return std::exp(score);
   return degree_ == 2 ? 1 + score : 1;
 }
 
-void ScoreFunction::normalise(std::vector<double>& x, int64_t d) const {
+void ScoreWeighting::normalise(std::vector<double>& x, int64_t d) const {
   if (normalise_ == "std") standardise(x, d);
   if (normalise_ == "l2") each_row(x, d, [](Row row) { divide(row, std::max(norm_of(row), 1e-12)); });
   if (normalise_ == "maxnorm") centre(x, d);
@@ -132,8 +132,8 @@ void ScoreFunction::normalise(std::vector<double>& x, int64_t d) const {
   }
 }
 
-std::vector<double> ScoreFunction::scores(std::vector<double> queries, std::vector<double> keys,
-                                          int64_t d) const {
+std::vector<double> ScoreWeighting::scores(std::vector<double> queries, std::vector<double> keys,
+                                           int64_t d) const {
   normalise(queries, d);
   normalise(keys, d);
   const double root = std::sqrt(static_cast<double>(d));
@@ -149,7 +149,7 @@ std::vector<double> ScoreFunction::scores(std::vector<double> queries, std::vect
   return out;
 }
 
-void ScoreGradients::add(const ScoreFunction& f, const Heads& heads, bool causal) {
+void ScoreGradients::add(const ScoreWeighting& f, const Heads& heads, bool causal) {
   const int64_t all = heads.q.extent(0) * heads.q.extent(1);
   const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2), d = heads.q.extent(3),
                 width = heads.v.extent(3);

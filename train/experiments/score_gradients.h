@@ -12,10 +12,10 @@ namespace heed {
 /// Weights as a function f of scores s = q^ . k^, and how queries and keys become q^ and k^: softmax, where f
 /// is exp, and Fastmax of degree p, where f(s) = sum over l = 0 to p of s^l / l! (FAST, Gerami et al. 2024,
 /// equations 5 to 8).
-class ScoreFunction {
+class ScoreWeighting {
  public:
   /// `spec`: softmax, or fastmax with the options p (1 or 2) and normalise alone. Fault::internal for others.
-  explicit ScoreFunction(const std::string& spec);
+  explicit ScoreWeighting(const std::string& spec);
   double weight(double score) const;  ///< f(s)
   double slope(double score) const;   ///< f'(s)
   /// The scores [Tq, Tk] of a head's queries [Tq, d] and keys [Tk, d].
@@ -23,8 +23,8 @@ class ScoreFunction {
 
  private:
   void normalise(std::vector<double>& x, int64_t d) const;
-  int64_t degree_ = 0;     // of the polynomial; 0: exp
-  std::string normalise_;  // as in the spec
+  int64_t degree_ = 0;     // the degree of the polynomial, or 0 where f is exp
+  std::string normalise_;  // the option `normalise` of the spec
 };
 
 /// Largest derivatives of outputs o_ij = sum over l of f(s_il) v_lj / g_i, g_i = sum over l of f(s_il): they
@@ -40,7 +40,7 @@ struct ScoreGradients {
   double max_score = 0;  ///< largest score
 
   /// Adds the pairs of heads q [B, H, T, d], k and v alike; `causal`: a query sees the keys up to its own.
-  void add(const ScoreFunction& f, const Heads& heads, bool causal);
+  void add(const ScoreWeighting& f, const Heads& heads, bool causal);
 };
 
 }  // namespace heed

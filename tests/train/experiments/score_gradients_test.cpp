@@ -38,7 +38,7 @@ std::vector<double> numbers(const Tensor& x) {
 }
 
 /// Outputs [n, width] of one query, by its scores and the values [n, width].
-std::vector<double> output_of(const ScoreFunction& f, const std::vector<double>& scores,
+std::vector<double> output_of(const ScoreWeighting& f, const std::vector<double>& scores,
                               const std::vector<double>& values) {
   std::vector<double> out(width);
   double total = 0;
@@ -65,7 +65,7 @@ TEST_CASE("score gradients: scores and weights are those of the layers") {
     const NoGrad no_grad;
     dynamic_cast<MultiHeadAttention&>(*attention).on_heads(heads, input);
     const std::vector<double> map = numbers(recorder.maps.at(0).weights);
-    const ScoreFunction f(spec);
+    const ScoreWeighting f(spec);
     const std::vector<double> scores = f.scores(numbers(heads.q), numbers(heads.k), width);
     REQUIRE(scores.size() == map.size());
     for (size_t row = 0; row < static_cast<size_t>(length); ++row) {
@@ -87,7 +87,7 @@ TEST_CASE("score gradients: the largest derivative is that of differences of out
   for (const char* spec : specs) {
     for (const bool causal : {false, true}) {
       CAPTURE(spec, causal);
-      const ScoreFunction f(spec);
+      const ScoreWeighting f(spec);
       const std::vector<double> scores = f.scores(numbers(heads.q), numbers(heads.k), width);
       double largest = 0, num_above = 0, num_pairs = 0;
       for (size_t row = 0; row < length; ++row) {
@@ -121,5 +121,5 @@ TEST_CASE("score gradients: the largest derivative is that of differences of out
 
 TEST_CASE("score gradients: another attention is refused") {
   for (const char* spec : {"linear", "fastmax:p=3", "fastmax:a2=1"})
-    CHECK_THROWS_AS(ScoreFunction(spec), Error);
+    CHECK_THROWS_AS(ScoreWeighting(spec), Error);
 }
