@@ -98,6 +98,9 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   const bool has_budget = arguments.has("budget");
   out.limit = arguments.number("limit", has_budget ? INFINITY : 600);
   if (!(out.limit >= 0)) fail("--limit = ", out.limit, ". It must be 0 or more seconds.");
+  out.page_only = arguments.has("page");
+  if (out.page_only && !trains(table.measure))
+    fail("reproduce: --page is for tables whose cells are trained; ", table.name, " trains nothing.");
   out.max_length = arguments.integer("longest", 0, 64, int64_t{1} << 24);
   if (arguments.has("longest") && table.measure != Measure::crossover)
     fail("reproduce: --longest is for tables of lengths; ", table.name, " has none.");
@@ -175,8 +178,8 @@ Command command::reproduce() {
             "continues"},
            jobs_option,
            {"limit", "SECONDS",
-            "skips cells predicted to take longer unless named in --rows; 0: only writes the page (default: "
-            "600; none with --budget)"},
+            "skips cells predicted to take longer unless named in --rows (default: 600; none with --budget)"},
+           {"page", "", "only writes the page of what is there: runs and estimates nothing"},
            {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
            {"results", "FOLDER",
             "where curves, pictures and the page go (default: results in the table's folder)"},

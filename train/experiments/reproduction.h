@@ -18,8 +18,9 @@ namespace heed {
 struct ReproductionOptions {
   /// Patterns ROW, COLUMN or ROW/COLUMN of cells to run however long they take; empty: all below the limit.
   std::vector<std::string> rows{};
-  int64_t seeds = 1;   ///< runs of each cell, with seeds 1, 2, ...
-  double limit = 600;  ///< maximum predicted seconds of a cell that `rows` does not name
+  int64_t seeds = 1;       ///< runs of each cell, with seeds 1, 2, ...
+  double limit = 600;      ///< maximum predicted seconds of a cell that `rows` does not name
+  bool page_only = false;  ///< runs and estimates nothing: writes the page of what is there
   std::map<std::string, std::string> data{};  ///< argument of --data, by the column's name
   ComparisonOptions runs;                     ///< folder of the runs, machine options, quiet, budget
   Path results{};  ///< folder of curves, pictures and page; empty: `results` in runs.folder

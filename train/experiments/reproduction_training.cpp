@@ -55,10 +55,13 @@ double plan_cell(const PublishedTable& table, PlannedCell& planned, const Reprod
   const auto num_left =
       std::ranges::count_if(plans, [&](const PlannedRun& plan) { return !is_trained(plan, folder); });
   if (num_left == 0) return 0;
-  if (planned.is_requested || !std::isfinite(options.limit)) return NAN;
+  if (!options.page_only && (planned.is_requested || !std::isfinite(options.limit))) return NAN;
   const PlannedRun& first = plans[0];
   const Path estimate = folder / "estimates" / (first.name + machine_word(options.runs) + ".json");
-  if (options.limit <= 0 && !io::exists(estimate)) {  // nothing is to run, so nothing needs an estimate
+  const bool has_some =
+      std::ranges::any_of(plans, [&](const PlannedRun& plan) { return has_begun(plan, folder); });
+  if (options.page_only && has_some) return NAN;  // the page shows how far they have come
+  if (options.page_only && !io::exists(estimate)) {
     plans.clear();
     return 0;
   }
@@ -69,7 +72,7 @@ double plan_cell(const PublishedTable& table, PlannedCell& planned, const Reprod
                       {"train", write_plan(first, folder).string(), "--dry-run", "--json"}, options.runs) *
       static_cast<double>(num_left);
   planned.result.estimate = seconds;
-  if (seconds <= options.limit) return seconds;
+  if (seconds <= options.limit && !options.page_only) return seconds;
   planned.result.remark =
       text("about ", clock_text(seconds), " on this machine; to run it: --rows ", planned.result.name);
   progress.say("skipped", planned.result.name + ": " + planned.result.remark);
@@ -146,7 +149,9 @@ class TableRuns {
       write_curves(plan, &run);
       if (!trained_before.contains(plan.name)) update();
     };
-    make_runs(plans_, runs);
+    std::vector<PlannedRun> wanted = plans_;
+    if (options_.page_only) std::erase_if(wanted, [&](const PlannedRun& plan) { return !has_scores(plan); });
+    make_runs(wanted, runs);
   }
 
   /// Judges all cells by the runs that have ended, and writes the page.
@@ -184,7 +189,7 @@ class TableRuns {
         mark_failed(planned, error);
       }
     }
-    check_cells(progress);
+    if (!options_.page_only) check_cells(progress);
     std::set<std::string> names;
     for (const PlannedCell& planned : all_) {
       for (const PlannedRun& plan : planned.trainings()) {
@@ -195,7 +200,7 @@ class TableRuns {
     }
     result_.runs = static_cast<int64_t>(plans_.size());
     std::ranges::stable_partition(plans_, [&](const PlannedRun& plan) { return has_scores(plan); });
-    progress.say("plan", plan_text(seconds));
+    if (!options_.page_only) progress.say("plan", plan_text(seconds));
   }
 
   /// Gives up cells whose models cannot be built, before any run trains. Cells with an estimate are left out:
