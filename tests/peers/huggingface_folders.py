@@ -112,8 +112,12 @@ def marian(folder, lines, kind):
     model.generation_config = GenerationConfig(pad_token_id=pad, eos_token_id=0, decoder_start_token_id=pad, bad_words_ids=[[pad]], max_length=64,
                                                num_beams=4, length_penalty=penalty, renormalize_logits=kind == 'relu')
     for beams in (1, 4):  # with some texts the end is the likeliest first token: equal empty translations would show nothing
-        while not translation(model, tokenizer, lines[0], beams):
+        for _ in range(20):
+            if translation(model, tokenizer, lines[0], beams):
+                break
             model.final_logits_bias[0, 0] -= 1
+        else:
+            sys.exit(f'Marian {kind}: no text by a beam of {beams} for {lines[0]!r}, however unlikely the end is')
     model.save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return model, tokenizer

@@ -1,4 +1,5 @@
 // How fit() ends and what it says then: steps, patience, time, signals; load_best().
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -174,11 +175,11 @@ TEST_CASE("fit: the speed leaves out the writing of checkpoints and what follows
   const Scratch scratch;
   SlowSave slow;
   run_fit({.steps = 2, .validate_every = 1, .callbacks = {&slow}, .folder = scratch / "run"});
-  for (const MetricSeries& series : read_metrics(scratch / "run/metrics.jsonl")) {
-    if (series.name != "examples_per_second") continue;
-    REQUIRE(series.values.size() == 2);
-    CHECK(series.values.back() > 2);  // a step has two examples, and a save takes a second
-  }
+  const std::vector<MetricSeries> metrics = read_metrics(scratch / "run/metrics.jsonl");
+  const auto speed = std::ranges::find(metrics, "examples_per_second", &MetricSeries::name);
+  REQUIRE(speed != metrics.end());
+  REQUIRE(speed->values.size() == 2);
+  CHECK(speed->values.back() > 2);  // a step has two examples, and a save takes a second
 }
 
 TEST_CASE("fit: a loss function that leaves out dropout is warned of, but not where that is asked for") {

@@ -75,7 +75,7 @@ class RowProgress {
   double began_ = seconds_now(), done_ = 0, all_ = 0;
 };
 
-/// The least number of timed steps, without --rounds: whole periods, and at least seven where those take less
+/// The least number of timed steps without --rounds: those of a period, and seven where seven steps take less
 /// than twenty seconds, else three.
 int64_t least_timed(int64_t period, double step_seconds) {
   return std::max<int64_t>(step_seconds * 7 < 20 ? 7 : 3, period);
@@ -106,8 +106,13 @@ Times time_steps(Workload& work, int64_t rounds, RowProgress& progress) {
                                                                            : Stepper::warm_up() * period;
   constexpr double budget = 4, turn = 0.5;
   const int64_t least = rounds > 0 ? rounds : least_timed(period, progress.step_seconds());
-  // The products of a step take up to its time, and each turn replays those of a period.
-  progress.expect(static_cast<double>(2 * warm + least * (1 + period)));
+  // The products of a step take up to its time, and each turn replays those of a period at least once.
+  const double seconds = progress.step_seconds(),
+               timed_steps = rounds > 0 ? static_cast<double>(rounds)
+                                        : std::max(static_cast<double>(least), budget / seconds),
+               num_turns = std::max(1.0, timed_steps * std::min(1.0, seconds / turn)),
+               replayed = std::max(static_cast<double>(period), turn / 2 / seconds);
+  progress.expect(static_cast<double>(2 * warm) + timed_steps + num_turns * replayed);
   out.flops = static_cast<double>(Count::flops().load()) / static_cast<double>(period);
   const auto warm_up = [&] {
     for (int64_t i = 0; i < warm; ++i, progress.add()) step();
@@ -178,6 +183,7 @@ Json measured(const std::string& name, const ParsedArguments& arguments) {
                                           {"mapped_bytes", times.mapped},
                                           {"tokens", times.tokens},
                                           {"steps", times.timed},
+                                          {"batches", work.period},
                                           {"interruptions_per_s", times.interruptions},
                                           {"parameters", count_parameters(*work.model)}}));
   if (default_device != Device::cpu) {

@@ -43,8 +43,15 @@ class ShownAttention final : public Attention {
 
   Tensor forward(const AttentionInput& input) override {
     const auto* layer = dynamic_cast<const MultiHeadAttention*>(attention_.get());
-    if (layer == nullptr || layer->kv_heads() != layer->config().heads)
-      fail("the heads of this model share keys, or it has no projections into heads. Take another run.");
+    if (layer == nullptr) fail("this model's attention has no projections into heads. Take another run.");
+    const AttentionConfig& config = layer->config();
+    if (layer->kv_heads() != config.heads)
+      fail("model.kv_heads is ", layer->kv_heads(), " and model.heads ", config.heads,
+           ": heads that share keys cannot be shown. Take a run with model.kv_heads = 0.");
+    const Modifiers& modifiers = config.modifiers;
+    if (by_distance(modifiers.position) || modifiers.softcap > 0 || modifiers.sink != Sink::none)
+      fail("this model's scores have a bias by position, a softcap or a sink, so they are not q . k alone. ",
+           "Take a run without: model.position = rope, model.softcap = 0, model.sink = none.");
     visit_(heads_of(*layer, input));
     return attention_->forward(input);
   }

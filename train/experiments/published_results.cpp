@@ -217,7 +217,7 @@ double two_standard_errors(double percent, int64_t examples) {
 
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error, double tolerance) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
-  if (!table.no_verdict.empty() || table.measure == Measure::swapped) return Verdict::unknown;
+  if (table.measure == Measure::swapped || !table.no_verdict.empty()) return Verdict::unknown;
   const MeasureTraits& traits = traits_of(table.measure);
   if (!(tolerance > 0)) tolerance = table.tolerance;
   const double max_difference = std::max(traits.is_relative ? tolerance * paper : tolerance, error);

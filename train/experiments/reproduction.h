@@ -49,8 +49,9 @@ struct CellResult {
   std::string changed{};     ///< settings that differ from the recipe's
   std::string setting{};   ///< best point of the table's grid, and whether it is at the edge; empty: no grid
   bool has_begun = false;  ///< whether a run of the cell has begun, here or on file
-  int64_t step = 0;        ///< steps that its runs without scores have taken
-  int64_t steps = 0;       ///< steps of these runs in all
+  int64_t open_runs = 0;   ///< number of its runs that have no scores yet
+  int64_t step = 0;        ///< steps that these runs have taken
+  int64_t steps = 0;       ///< steps of these runs in all; 0: unknown
   double seconds = 0;      ///< seconds of training of the steps taken; NaN: unknown
   double estimate = NAN;   ///< estimated seconds of its trainings on this machine; NaN: not estimated
   std::string remark{};    ///< why there is no value, or what differs from the paper

@@ -14,47 +14,57 @@ namespace {
 
 /// A cell of the whole table, whether this call asked for it or not.
 struct GlanceCell {
-  PlannedCell planned;            ///< with its runs, where it has any
-  const char* state = "open";     ///< done, begun, open, or none: the program has nothing to run for it
+  PlannedCell planned;            ///< its row and column, and the paper's value
+  const char* state = "open";     ///< done, begun, failed, open, or none: there is nothing to run for it
   const CellResult* result = {};  ///< null: no run has begun, and this call did not ask for it
   double seconds_left = NAN;      ///< expected seconds until its runs have ended; NaN: unknown
 };
+
+const char* state_of(const CellResult& result) {
+  const bool has_scores =
+      result.ours.count > 0 || result.verdict != Verdict::unknown || !result.validation.empty();
+  if (has_scores && result.open_runs == 0) return "done";
+  if (has_scores || result.has_begun) return "begun";
+  return result.code != 0 ? "failed" : "open";
+}
+
+/// The expected seconds until the runs of a cell have ended, at the speed that they had; NaN: unknown.
+double seconds_left_of(const CellResult& result) {
+  if (result.open_runs == 0) return result.estimate;
+  if (result.step == 0 || result.steps < result.step) return NAN;
+  return result.seconds / static_cast<double>(result.step) * static_cast<double>(result.steps - result.step);
+}
 
 GlanceCell glance_at(const PublishedTable& table, const Reproduction& all, const PublishedRow& row,
                      size_t column_index) {
   GlanceCell cell{.planned = PlannedCell::of(table, row, column_index)};
   const auto found = std::ranges::find(all.cells, cell.planned.result.name, &CellResult::name);
-  if (found != all.cells.end()) cell.result = &*found;
   const std::string& spec = row.attention_on(*cell.planned.column);
-  if (cell.result != nullptr && cell.result->ours.count > 0) {
-    cell.state = "done";
-    cell.seconds_left = 0;
-  } else if (cell.result != nullptr && cell.result->step > 0) {
-    cell.state = "begun";
-    cell.seconds_left = cell.result->seconds / static_cast<double>(cell.result->step) *
-                        static_cast<double>(std::max<int64_t>(cell.result->steps - cell.result->step, 0));
-  } else if (spec.empty() || !why_unknown(spec).empty()) {
-    cell.state = "none";
-  } else if (cell.result != nullptr) {
-    cell.seconds_left = cell.result->estimate;
+  if (found != all.cells.end()) {
+    cell.result = &*found;
+    cell.state = state_of(*found);
+    cell.seconds_left = std::string_view(cell.state) == "done" ? 0 : seconds_left_of(*found);
   }
+  if (std::string_view(cell.state) == "open" && (spec.empty() || !why_unknown(spec).empty()))
+    cell.state = "none";
   return cell;
 }
 
-/// "36.5 ± 2.2 of 2,000 (38.37), below", "step 1,200 of 50,000, 3:20:00 left (38.37)", "open, 5:00:00
+/// "36.5 ± 2.2 of 2,000 (38.37), below", "begun, step 1,200 of 50,000, 3:20:00 left (38.37)", "open, 5:00:00
 /// (38.37)".
 std::string cell_text(const GlanceCell& cell) {
-  const std::string state = cell.state;
-  std::string words = state == "done" ? ours_text(*cell.result)
-                      : state == "begun"
-                          ? text("step ", grouped(cell.result->step), " of ", grouped(cell.result->steps))
-                          : state;
+  const CellResult none;
+  const CellResult& result = cell.result != nullptr ? *cell.result : none;
+  std::string words = ours_text(result);
+  if (std::string_view(cell.state) != "done") picture::append_part(words, cell.state, ", ");
+  if (words.empty()) words = cell.state;
+  if (result.step > 0) words += text(", step ", grouped(result.step));
+  if (result.step > 0 && result.steps >= result.step) words += text(" of ", grouped(result.steps));
   if (cell.seconds_left > 0)
-    words += text(", ", clock_text(cell.seconds_left), state == "begun" ? " left" : "");
+    words += text(", ", clock_text(cell.seconds_left), result.step > 0 ? " left" : "");
   if (std::isfinite(cell.planned.result.paper))
     words += text(" (", picture::fixed(cell.planned.result.paper, 2), ")");
-  if (state == "done" && cell.result->verdict != Verdict::unknown)
-    words += text(", ", to_string(cell.result->verdict));
+  if (result.verdict != Verdict::unknown) words += text(", ", to_string(result.verdict));
   return words;
 }
 
@@ -95,11 +105,13 @@ std::string draw_glance(const PageInput& input, const Reproduction& result) {
   const std::string file = input.write_file("", "cells.csv", csv);
   return text(
       "## At a glance\n\n", lines, "\n",
-      wrapped(text("Values in parentheses are the paper's. Times are those until a cell's trainings end: of "
-                   "begun ones at the speed that they had, of open ones where this machine has "
-                   "estimated it. The same as CSV: [",
-                   file, "](", file, ").")),
-      "\n## Cells\n\n");
+      wrapped(text(
+          "Values in parentheses are the paper's. A cell is done where all of its runs have scores, begun "
+          "where some have taken steps, and open before; *none*: the program has nothing to run for it. "
+          "Times are those until its trainings end: of begun ones at the speed that they had, of open ones "
+          "where this machine has estimated it. The same as CSV: [",
+          file, "](", file, ").")),
+      "\n");
 }
 
 }  // namespace heed

@@ -32,53 +32,47 @@ Heads random_head(int64_t tokens, uint64_t seed) {
   return out;
 }
 
-/// The run in a folder, or in its folder `runs`, whose decoder attends by this spec. Fails where there is
-/// none.
+/// The first run of a language model in a folder, or in its folder `runs`, that attends by this spec. Fails
+/// where there is none.
 Path run_with(const Path& folder, const std::string& spec) {
   for (const Path& place : {folder, folder / "runs"}) {
     if (!io::is_directory(place)) continue;
     for (const Path& name : io::list(place)) {
       const Path run = place / name;
       if (!io::exists(run / "config.toml")) continue;
-      const Path config = RunFolder::look(run).config();
-      if (full_spec(read_config(io::read(config), config.string()).attention.decoder) == full_spec(spec))
-        return run;
+      const Path file = RunFolder::look(run).config();
+      const Config config = read_config(io::read(file), file.string());
+      if (config.task_name == "lm" && full_spec(config.attention.decoder) == full_spec(spec)) return run;
     }
   }
   fail(Fault::data, "no run of a language model with ", spec, " lies in ", folder.string(),
        ". Train one: ", program_name(), " train PRESET --attention ", spec, " --out ", folder.string());
 }
 
-/// The derivatives of one seed of a cell.
-ScoreGradients gradients_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed) {
+void measure_cell(PlannedCell& planned, const ReproductionOptions& options) {
   const std::string& spec = planned.row->attention_on(*planned.column);
   const ScoreWeighting f(spec);
-  ScoreGradients out;
-  if (planned.column->tokens > 0) {
-    out.add(f, random_head(planned.column->tokens, static_cast<uint64_t>(seed)), /*causal=*/false);
-    return out;
-  }
-  const AttentionErrors model(run_with(find_data(data_of(*planned.column, options)), spec), max_windows);
-  model.visit_heads(0, [&](const Heads& heads) { out.add(f, heads, /*causal=*/true); });
-  return out;
-}
-
-void measure_cell(PlannedCell& planned, const ReproductionOptions& options) {
-  const int64_t seeds = planned.column->tokens > 0 ? options.seeds : 1;
+  ScoreGradients found;
   std::vector<double> largest;
-  std::string remarks;
-  for (int64_t seed = 1; seed <= seeds; ++seed) {
-    stop_if_asked(options.runs.budget);
-    const ScoreGradients found = gradients_of(planned, options, seed);
+  if (planned.column->tokens > 0) {
+    for (int64_t seed = 1; seed <= options.seeds; ++seed) {
+      stop_if_asked(options.runs.budget);
+      found.largest = 0;
+      found.add(f, random_head(planned.column->tokens, static_cast<uint64_t>(seed)), /*causal=*/false);
+      largest.push_back(found.largest);
+    }
+  } else {
+    const AttentionErrors model(run_with(find_data(data_of(*planned.column, options)), spec), max_windows);
+    model.visit_heads(0, [&](const Heads& heads) { found.add(f, heads, /*causal=*/true); });
     largest.push_back(found.largest);
-    if (seed > 1) continue;
-    planned.result.baseline = text("at most ", picture::fixed(found.by_scores, 2));
-    planned.result.remark =
-        text("scores from ", picture::fixed(found.min_score, 1), " to ", picture::fixed(found.max_score, 1),
-             "; ", formatted("%.2g", 100 * found.num_above / found.num_pairs),
-             " % of the pairs of a query and a key are above 1", seeds > 1 ? " (seed 1)" : "");
+    planned.result.remark = model.description() + "; ";
   }
   planned.result.ours = spread_of(largest);
+  planned.result.baseline = text("at most ", picture::fixed(found.by_scores, 2));
+  planned.result.remark +=
+      text("scores from ", picture::fixed(found.min_score, 1), " to ", picture::fixed(found.max_score, 1),
+           "; ", formatted("%.2g", 100 * found.num_above / found.num_pairs),
+           " % of the pairs of a query and a key are above 1");
 }
 
 }  // namespace

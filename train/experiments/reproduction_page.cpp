@@ -17,17 +17,21 @@ namespace {
 
 constexpr size_t max_drawn_points = 300;  // limit of the points of each drawn curve
 
-/// The cells and averages as a Markdown table, without cells of which nothing is known.
-std::string table_text(const Reproduction& result) {
-  std::string lines = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
+/// The cells and averages as a Markdown table. A table that trains has its open cells at a glance: they are
+/// left out here.
+std::string table_text(const PublishedTable& table, const Reproduction& result) {
+  std::string lines;
   for (const CellResult* cell : result.lines()) {
-    if (cell->ours.count == 0 && !cell->has_begun && note_text(*cell).empty()) continue;
+    const bool is_open = cell->ours.count == 0 && !cell->has_begun && note_text(*cell).empty();
+    if (is_open && trains(table.measure)) continue;
     const std::string paper = std::isfinite(cell->paper) ? picture::fixed(cell->paper, 2) : "-";
     const std::string ours = ours_text(*cell);
     lines += table_line({markdown_escaped(cell->name), paper, ours.empty() ? "-" : ours,
                          markdown_escaped(cell->baseline), to_string(cell->verdict)});
   }
-  return lines;
+  if (lines.empty()) return "";
+  return text(trains(table.measure) ? "## Cells\n\n" : "",
+              "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n", lines);
 }
 
 /// A list item for each cell with a note or an origin of its own.
@@ -195,7 +199,7 @@ void write_page(const PageInput& input, const Reproduction& result) {
   std::string page =
       text("# ", table.name, "\n\n", wrapped(table.about + "."), "\n",
            wrapped("Source: " + table.source + "."), "\n", wrapped("Values: " + unit_text(table) + "."), "\n",
-           draw_glance(input, result), table_text(result), "\n");
+           draw_glance(input, result), table_text(table, result), "\n");
   for (const std::string& words : {grid_words(table), verdict_words(table, result)}) {
     if (!words.empty()) page += wrapped(words) + "\n";
   }

@@ -182,7 +182,7 @@ class TableRuns {
     add_filed_runs(table_, options_, {}, with_files);  // reports a damaged curve before anything trains
     double seconds = 0;
     for (PlannedCell& planned : all_) {
-      if (!can_run(planned) || give_up_without_base(planned, all_)) continue;
+      if (!can_run(planned) || (!options_.page_only && give_up_without_base(planned, all_))) continue;
       try {
         seconds += plan_cell(table_, planned, options_, progress);
       } catch (const Error& error) {

@@ -127,10 +127,13 @@ std::string unfinished_text(const PublishedTable& table, const ReproductionOptio
     const bool has_ended = ended.contains(plan.name);
     result.has_begun = result.has_begun || (is_choosing && has_ended);
     if (has_ended || counts_from_file(planned, plan.seed)) continue;
-    const bool is_begun = has_begun(plan, options.runs.folder);
-    if (!is_begun && is_choosing) continue;
+    ++result.open_runs;
     const Path run = folder_of(plan, options.runs.folder);
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
+    if (curve.points.empty())
+      result.steps += config_of(planned, options, plan.seed - 1, plan.point).train.max_steps;
+    const bool is_begun = has_begun(plan, options.runs.folder);
+    if (!is_begun && is_choosing) continue;
     result.has_begun = result.has_begun || !curve.points.empty();
     add(plan.point, plan.seed,
         !is_begun ? "not started"
@@ -139,6 +142,7 @@ std::string unfinished_text(const PublishedTable& table, const ReproductionOptio
             : position(curve.points.back().step, total_steps(run), curve.points.back().seconds));
   }
   for (const FiledRun& filed : planned.unfinished_on_file) {
+    ++result.open_runs;
     const MetricSeries* seconds = filed.run.metric("seconds");
     add({}, filed.run.seed,
         position(filed.run.step, filed.run.steps, seconds != nullptr ? seconds->values.back() : NAN));

@@ -57,12 +57,14 @@ void centre(std::vector<double>& x, int64_t d) {
   }
 }
 
-/// One query: the scores of the n keys that it sees, and their values [n, dv].
+/// Adds one query, which sees n keys with these scores and values [n, dv]. The sum g may be zero, so a
+/// derivative that is not finite counts as infinite.
 void add_query(ScoreGradients& sums, const ScoreWeighting& f, std::span<const double> scores,
-               std::span<const double> values, double largest_value) {
+               std::span<const double> values) {
   const size_t n = scores.size(), width = values.size() / n;
   const double printed = 10 / (2 * static_cast<double>(n) + 3);
-  double total = 0;
+  double total = 0, largest_value = 0;
+  for (const double value : values) largest_value = std::max(largest_value, std::abs(value));
   std::vector<double> output(width);
   for (size_t l = 0; l < n; ++l) {
     const double weight = f.weight(scores[l]);
@@ -74,7 +76,8 @@ void add_query(ScoreGradients& sums, const ScoreWeighting& f, std::span<const do
     for (size_t j = 0; j < width; ++j)
       farthest = std::max(farthest, std::abs(values[l * width + j] - output[j] / total));
     const double slope = std::abs(f.slope(scores[l]) / total);
-    const double derivative = slope * farthest / largest_value / printed;
+    double derivative = n == 1 ? 0 : slope * farthest / largest_value / printed;
+    if (!std::isfinite(derivative)) derivative = INFINITY;
     sums.largest = std::max(sums.largest, derivative);
     sums.by_scores = std::max(sums.by_scores, 2 * slope / printed);
     sums.num_above += derivative > 1 ? 1 : 0;
@@ -160,12 +163,10 @@ void ScoreGradients::add(const ScoreWeighting& f, const Heads& heads, bool causa
   for (int64_t head = 0; head < all; ++head) {
     const std::vector<double> scores = f.scores(part(q, head, queries * d), part(k, head, keys * d), d);
     const std::vector<double> values = part(v, head, keys * width);
-    double largest_value = 0;
-    for (const double value : values) largest_value = std::max(largest_value, std::abs(value));
     for (int64_t i = 0; i < queries; ++i) {
       const auto seen = static_cast<size_t>(causal ? i + 1 : keys);
       add_query(*this, f, std::span(scores).subspan(static_cast<size_t>(i * keys), seen),
-                std::span(values).first(seen * static_cast<size_t>(width)), largest_value);
+                std::span(values).first(seen * static_cast<size_t>(width)));
     }
   }
 }

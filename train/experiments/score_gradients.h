@@ -27,9 +27,10 @@ class ScoreWeighting {
   std::string normalise_;  // the option `normalise` of the spec
 };
 
-/// Largest derivatives of outputs o_ij = sum over l of f(s_il) v_lj / g_i, g_i = sum over l of f(s_il): they
-/// are |dO_ij / ds_il| = |f'(s_il)| |v_lj - o_ij| / |g_i|. Each is divided by the largest |v| of its head and
-/// by the printed bound of a query that sees n keys, 10 / (2 n + 3): 1 is as much as that bound allows.
+/// Largest derivatives of outputs o_ij = sum over l of f(s_il) v_lj / g_i, g_i = sum over l of f(s_il), by
+/// scores: |dO_ij / ds_il| = |f'(s_il)| |v_lj - o_ij| / |g_i|. Each is divided by the largest |v| that the
+/// query sees, and by the printed bound for the n keys that it sees, 10 / (2 n + 3): 1 is as much as that
+/// bound allows.
 struct ScoreGradients {
   double largest = 0;  ///< largest derivative
   double by_scores =

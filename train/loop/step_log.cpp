@@ -67,7 +67,7 @@ void StepLog::validation(const Scores& scores, double seconds) {
   validation_seconds_ += seconds;
   evaluation_.validation_seconds = seconds;  // measured: replaces the estimate
   for (const auto& [name, value] : scores.list) now_.take_score(state_.step, name, value);
-  leave_out(seconds);
+  window_start_ += seconds;
   state_.seconds = this->seconds();
 }
 

@@ -32,8 +32,13 @@ class StepLog {
   void step(const StepResult& result);
   /// Logs the scores of a validation at the present step. Its `seconds` are left out of the speed.
   void validation(const Scores& scores, double seconds);
-  /// Leaves `seconds` that just passed, such as those of writing a checkpoint, out of the speed.
-  void leave_out(double seconds) { window_start_ += seconds; }
+  /// Calls work(), such as the writing of a checkpoint, and leaves its seconds out of the speed.
+  template <class Work>
+  void outside_steps(const Work& work) {
+    const double began = seconds_now();
+    work();
+    window_start_ += seconds_now() - began;
+  }
   /// Shows the present state on the line of progress.
   void show() { progress_.step(now_); }
 

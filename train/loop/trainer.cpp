@@ -103,7 +103,7 @@ TrainResult Trainer::train() {
       config_.train.checkpoint_every > 0 ? config_.train.checkpoint_every : validate_every_;
   if (signal_before == 0 && state_.step > 0 && validation_due() && state_.validated != state_.step) {
     evaluate();  // a signal ended the last session between this step and its validation
-    checkpoints_.save();
+    log_.outside_steps([&] { checkpoints_.save(); });
   }
 
   StopRequest request = stop_request();
@@ -181,11 +181,11 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (checkpoints_.saved() == state_.step) return;
-  const double began = seconds_now();
-  checkpoints_.save();
-  if (checkpoints_.saved() == state_.step)  // else there is no folder
-    callbacks_.call(&TrainCallback::after_save, TrainContext{state_.step, *model_, group_});
-  log_.leave_out(seconds_now() - began);
+  log_.outside_steps([&] {
+    checkpoints_.save();
+    if (checkpoints_.saved() == state_.step)  // else there is no folder
+      callbacks_.call(&TrainCallback::after_save, TrainContext{state_.step, *model_, group_});
+  });
 }
 
 void Trainer::evaluate_late(TrainResult& result) {

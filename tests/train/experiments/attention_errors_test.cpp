@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/core/io/files.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/experiments/tree_claims.h"
 
@@ -161,4 +162,66 @@ TEST_CASE("tree claims: the paper's closed formulas") {
     CHECK_FALSE(one.ours.empty());
     if (one.what.starts_with("equation 1")) CHECK(one.ours == one.published);
   }
+}
+
+TEST_CASE("attention errors: the heads of each block are shown as its scores have them") {
+  const Trained shell({"--steps", "5", "--set", "model.layers=2"});
+  const AttentionErrors errors = shell.errors(2);
+  CHECK(errors.own_attention() == "softmax");
+  int64_t num_calls = 0;
+  std::vector<double> shares;  // of each head: causal pairs with q . k < 0
+  errors.visit_heads(0, [&](const Heads& heads) {
+    ++num_calls;
+    REQUIRE(heads.q.shape() == Shape{2, 2, 24, 8});
+    REQUIRE(heads.v.shape() == heads.q.shape());
+    const std::vector<float> scores = matmul(heads.q, transpose(heads.k, 2, 3)).to_host();
+    for (size_t head = 0; head < 2; ++head) {
+      double negative = 0, pairs = 0;
+      for (size_t row = 0; row < 2; ++row) {
+        for (size_t i = 0; i < 24; ++i) {
+          for (size_t j = 0; j <= i; ++j, ++pairs)
+            negative += scores[((row * 2 + head) * 24 + i) * 24 + j] < 0 ? 1 : 0;
+        }
+      }
+      shares.push_back(negative / pairs);
+    }
+  });
+  CHECK(num_calls == 2);
+  const AttentionErrors::Distance exact = errors.distance("softmax", 0);
+  CHECK(exact.min_negative == Approx(*std::ranges::min_element(shares)));
+  CHECK(exact.max_negative == Approx(*std::ranges::max_element(shares)));
+}
+
+TEST_CASE("attention errors: heads whose scores are not q . k of their own are refused by name") {
+  const auto refusal = [](const std::vector<std::string>& settings) {
+    const Trained shell(with({"--steps", "1"}, settings));
+    try {
+      shell.errors(1).visit_heads(0, [](const Heads&) {});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(refusal({"--set", "model.kv_heads=1"}), containing("model.kv_heads is 1 and model.heads 2"));
+  CHECK_THAT(refusal({"--position", "alibi"}),
+             containing("a bias by position") && containing("model.softcap = 0"));
+}
+
+TEST_CASE("reproduce fast-gradients: a folder of runs has a value for each attention that it has") {
+  const Trained shell({"--steps", "5"});
+  REQUIRE(shell
+              .run({"train", "recall", "--steps", "1", "--set", "data.causal=true", "--name", "classifier",
+                    "--out", ".", "--quiet", "--threads", "1", "--batch-size", "4"})
+              .code == 0);  // not taken, though it is the first with softmax
+  const Result result =
+      shell.run({"reproduce", "fast-gradients", "--rows", "softmax,Fastmax2/T64,Fastmax2/Trained", "--seeds",
+                 "2", "--data", "Trained=.", "--threads", "1", "--quiet"});
+  CAPTURE(result.err);
+  const std::string csv = io::read(shell.scratch / "runs" / "reproduce-fast-gradients" / "reproduce.csv");
+  CAPTURE(csv);
+  CHECK_THAT(csv, containing("\nsoftmax/T64,,2.") && containing("\nFastmax2/T64,1,0.1") &&
+                      containing("softmax/Trained,,0.") && containing("run, step 5, "));
+  CHECK_THAT(unwrapped(result.out), containing("no run of a language model with fastmax:p=2 lies in .") &&
+                                        containing("train PRESET --attention fastmax:p=2"));
+  CHECK(result.code == static_cast<int>(Fault::data));
 }

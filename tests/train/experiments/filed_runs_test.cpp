@@ -184,7 +184,7 @@ TEST_CASE("filed runs: what all runs share stands once on the page, what they do
   CHECK(origins.by_cell["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
 }
 
-TEST_CASE("filed runs: a page begins with all cells of its table, done, begun and open") {
+TEST_CASE("filed runs: a page begins with all cells of its table, done, begun, failed and open") {
   FiledCell cell(1);
   cell.work.result.paper = 38.37;
   cell.write(1, 2, 0.375);
@@ -192,29 +192,39 @@ TEST_CASE("filed runs: a page begins with all cells of its table, done, begun an
   begun.write(1, 2, std::nullopt, 10);
   const PlannedCell filed = begun.with_filed({});
   REQUIRE(filed.unfinished_on_file.size() == 1);
-  PlannedCell fastmax = PlannedCell::of(cell.table, cell.table.rows[5], 0);
-  fastmax.unfinished_on_file = filed.unfinished_on_file;
-  fastmax.unfinished_on_file[0].run.steps = 50000;
-  PlannedCell text_cell = PlannedCell::of(cell.table, cell.table.rows[0], 1);
+  const auto cell_of = [&](size_t row, size_t column) {
+    return PlannedCell::of(cell.table, cell.table.rows[row], column);
+  };
+  PlannedCell fastmax2 = cell_of(5, 0), fastmax1 = cell_of(6, 0), text_cell = cell_of(0, 1),
+              failed = cell_of(1, 0), both = cell_of(4, 0);
+  fastmax2.unfinished_on_file = fastmax1.unfinished_on_file = both.unfinished_on_file =
+      filed.unfinished_on_file;
+  fastmax2.unfinished_on_file[0].run.steps = both.unfinished_on_file[0].run.steps = 50000;
+  fastmax1.unfinished_on_file[0].run.steps = 0;  // a curve that does not say it
   text_cell.result.estimate = 3723;
-  std::vector<PlannedCell> all{cell.with_filed({}), fastmax, text_cell};
+  failed.result.code = 4;
+  std::vector<PlannedCell> all{cell.with_filed({}), fastmax2, fastmax1, text_cell, failed, both};
+  all[5].finished_on_file = all[0].finished_on_file;
   Reproduction result;
   for (const PlannedCell& planned : all)
     result.cells.push_back(judged_cell(cell.table, cell.options, planned, {}, nullptr));
   write_page({cell.table, cell.options, all, {}}, result);
   const std::string page = io::read(cell.options.results_folder() / "fast-table1.md");
-  CHECK_THAT(
-      page,
-      containing("\n|  | ListOps | Text | Retrieval | Image | Pathfinder |\n") &&
-          containing("\n| Vanilla | 37.5 (38.37), reproduced | open, 1:02:03 (61.95) | open (80.69) |") &&
-          containing("\n| Fastmax2 | step 10 of 50,000, 1:23:19 left (37.40) | open (64.30) |"));
+  CHECK_THAT(page,
+             containing("\n|  | ListOps | Text | Retrieval | Image | Pathfinder |\n") &&
+                 containing("\n| Vanilla | 37.5 (38.37), reproduced | open, 1:02:03 (61.95) |") &&
+                 containing("\n| Informer | failed (36.95) | open (63.60) |") &&
+                 containing("\n| Linear | 37.5, begun, step 10 of 50,000, 1:23:19 left (16.13), better |") &&
+                 containing("\n| Fastmax2 | begun, step 10 of 50,000, 1:23:19 left (37.40) |") &&
+                 containing("\n| Fastmax1 | begun, step 10 (37.20) | open (63.25) |"));
   const std::string csv = io::read(cell.options.results_folder() / "fast-table1-cells.csv");
   CHECK_THAT(csv,
              containing("row,column,state,paper,ours,deviation,seeds,error,verdict,step,steps,seconds_left\n"
                         "Vanilla,ListOps,done,38.37,37.5,0,1,0,reproduced,0,0,0\n"
                         "Vanilla,Text,open,61.95,,,0,,,0,0,3723\n"
                         "Vanilla,Retrieval,open,80.69,,,0,,,0,0,\n") &&
-                 containing("\nFastmax2,ListOps,begun,37.4,,,0,,,10,50000,4999\n"));
+                 containing("\nFastmax2,ListOps,begun,37.4,,,0,,,10,50000,4999\n") &&
+                 containing("\nFastmax1,ListOps,begun,37.2,,,0,,,10,0,\n"));
 }
 
 TEST_CASE("filed runs: facts with numbers are read strictly, with file, line and value") {

@@ -138,7 +138,7 @@ TEST_CASE("reproduce: --page runs nothing and shows what has begun and what is o
   CHECK(list_checkpoints(only_run(folder / "runs")) == checkpoints);
   CHECK_FALSE(io::exists(folder / "estimates"));
   CHECK_THAT(io::read(folder / "results" / "fast-table1.md"),
-             containing("\n| Vanilla | step ") && containing(" of 10,000, ") &&
+             containing("\n| Vanilla | begun, step ") && containing(" of 10,000, ") &&
                  containing(" left (38.37) | open (61.95) |"));
   const Result refused = shell.run({"reproduce", "fast-figure3", "--page"});
   CHECK(refused.code == static_cast<int>(Fault::usage));

@@ -20,7 +20,10 @@ constexpr const char* specs[] = {"softmax",
                                  "fastmax:p=1,normalise=l2",
                                  "fastmax:normalise=maxnorm",
                                  "fastmax:normalise=scaled",
-                                 "fastmax:normalise=none"};
+                                 "fastmax:normalise=none",
+                                 "fastmax:p=1,normalise=maxnorm",
+                                 "fastmax:p=1,normalise=scaled",
+                                 "fastmax:p=1,normalise=none"};
 
 Heads random_heads(uint64_t seed) {
   Rng rng(seed);
@@ -82,8 +85,6 @@ TEST_CASE("score gradients: scores and weights are those of the layers") {
 TEST_CASE("score gradients: the largest derivative is that of differences of outputs") {
   const Heads heads = random_heads(5);
   const std::vector<double> values = numbers(heads.v);
-  double largest_value = 0;
-  for (const double value : values) largest_value = std::max(largest_value, std::abs(value));
   for (const char* spec : specs) {
     for (const bool causal : {false, true}) {
       CAPTURE(spec, causal);
@@ -93,6 +94,8 @@ TEST_CASE("score gradients: the largest derivative is that of differences of out
       for (size_t row = 0; row < length; ++row) {
         const size_t n = causal ? row + 1 : length;
         const double bound = 10 / (2 * static_cast<double>(n) + 3);
+        double largest_value = 0;
+        for (size_t i = 0; i < n * width; ++i) largest_value = std::max(largest_value, std::abs(values[i]));
         std::vector<double> seen(scores.begin() + static_cast<std::ptrdiff_t>(row * length),
                                  scores.begin() + static_cast<std::ptrdiff_t>(row * length + n));
         for (size_t l = 0; l < n; ++l, ++num_pairs) {
@@ -117,6 +120,19 @@ TEST_CASE("score gradients: the largest derivative is that of differences of out
       if (!has_negative_weights) CHECK(found.largest <= found.by_scores);
     }
   }
+}
+
+TEST_CASE("score gradients: a sum of weights that is zero counts as infinite") {
+  // Scores -1 and -1: weights 1 + s of Fastmax1 are zero.
+  Heads heads;
+  heads.q = Tensor::from({1, 0}, Shape{1, 1, 1, 2});
+  heads.k = Tensor::from({-1, 0, -1, 0}, Shape{1, 1, 2, 2});
+  heads.v = Tensor::from({1, 2}, Shape{1, 1, 2, 1});
+  ScoreGradients found;
+  found.add(ScoreWeighting("fastmax:p=1,normalise=l2"), heads, false);
+  CHECK(std::isinf(found.largest));
+  CHECK(found.num_above == 2);
+  CHECK(found.num_pairs == 2);
 }
 
 TEST_CASE("score gradients: another attention is refused") {
