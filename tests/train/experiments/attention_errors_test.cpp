@@ -169,7 +169,7 @@ TEST_CASE("attention errors: the heads of each block are shown as its scores hav
   const AttentionErrors errors = shell.errors(2);
   CHECK(errors.own_attention() == "softmax");
   int64_t num_calls = 0;
-  std::vector<double> shares;  // of each head: causal pairs with q . k < 0
+  std::vector<double> shares;  // the share of causal pairs with q . k < 0, for each head
   errors.visit_heads(0, [&](const Heads& heads) {
     ++num_calls;
     REQUIRE(heads.q.shape() == Shape{2, 2, 24, 8});
