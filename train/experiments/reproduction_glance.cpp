@@ -20,6 +20,7 @@ struct GlanceCell {
   double seconds_left = NAN;      ///< expected seconds until its runs have ended; NaN: unknown
 };
 
+/// The state of a cell by its runs, as GlanceCell::state has it.
 const char* state_of(const CellResult& result) {
   const bool has_scores =
       result.ours.count > 0 || result.verdict != Verdict::unknown || !result.validation.empty();
@@ -35,6 +36,7 @@ double seconds_left_of(const CellResult& result) {
   return result.seconds / static_cast<double>(result.step) * static_cast<double>(result.steps - result.step);
 }
 
+/// The cell of a row and a column, with what is known of it in `all`.
 GlanceCell glance_at(const PublishedTable& table, const Reproduction& all, const PublishedRow& row,
                      size_t column_index) {
   GlanceCell cell{.planned = PlannedCell::of(table, row, column_index)};
@@ -107,9 +109,9 @@ std::string draw_glance(const PageInput& input, const Reproduction& result) {
       "## At a glance\n\n", lines, "\n",
       wrapped(text(
           "Values in parentheses are the paper's. A cell is done where all of its runs have scores, begun "
-          "where some have taken steps, and open before; *none*: the program has nothing to run for it. "
-          "Times are those until its trainings end: of begun ones at the speed that they had, of open ones "
-          "where this machine has estimated it. The same as CSV: [",
+          "where some have taken steps, failed where a run ended with an error, and open before; *none*: "
+          "the program has nothing to run for it. Times are those until its trainings end: of begun cells "
+          "at the speed that they had, of open ones where this machine has estimated it. The same as CSV: [",
           file, "](", file, ").")),
       "\n");
 }

@@ -49,6 +49,7 @@ Path run_with(const Path& folder, const std::string& spec) {
        ". Train one: ", program_name(), " train PRESET --attention ", spec, " --out ", folder.string());
 }
 
+/// Measures a cell: random heads with seeds 1 to ReproductionOptions::seeds, or the heads of a trained run.
 void measure_cell(PlannedCell& planned, const ReproductionOptions& options) {
   const std::string& spec = planned.row->attention_on(*planned.column);
   const ScoreWeighting f(spec);

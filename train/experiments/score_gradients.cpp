@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "heed/attention/spec.h"
 #include "heed/core/io/number_text.h"
@@ -63,11 +62,12 @@ void add_query(ScoreGradients& sums, const ScoreWeighting& f, std::span<const do
                std::span<const double> values) {
   const size_t n = scores.size(), width = values.size() / n;
   const double printed = 10 / (2 * static_cast<double>(n) + 3);
+  const double shift = f.shift(scores);
   double total = 0, largest_value = 0;
   for (const double value : values) largest_value = std::max(largest_value, std::abs(value));
   std::vector<double> output(width);
   for (size_t l = 0; l < n; ++l) {
-    const double weight = f.weight(scores[l]);
+    const double weight = f.weight(scores[l] - shift);
     total += weight;
     for (size_t j = 0; j < width; ++j) output[j] += weight * values[l * width + j];
   }
@@ -75,7 +75,7 @@ void add_query(ScoreGradients& sums, const ScoreWeighting& f, std::span<const do
     double farthest = 0;
     for (size_t j = 0; j < width; ++j)
       farthest = std::max(farthest, std::abs(values[l * width + j] - output[j] / total));
-    const double slope = std::abs(f.slope(scores[l]) / total);
+    const double slope = std::abs(f.slope(scores[l] - shift) / total);
     double derivative = n == 1 ? 0 : slope * farthest / largest_value / printed;
     if (!std::isfinite(derivative)) derivative = INFINITY;
     sums.largest = std::max(sums.largest, derivative);
@@ -122,6 +122,10 @@ double ScoreWeighting::weight(double score) const {
 double ScoreWeighting::slope(double score) const {
   if (degree_ == 0) return std::exp(score);
   return degree_ == 2 ? 1 + score : 1;
+}
+
+double ScoreWeighting::shift(std::span<const double> scores) const {
+  return degree_ == 0 ? *std::ranges::max_element(scores) : 0;
 }
 
 void ScoreWeighting::normalise(std::vector<double>& x, int64_t d) const {

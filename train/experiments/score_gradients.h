@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ class ScoreWeighting {
   explicit ScoreWeighting(const std::string& spec);
   double weight(double score) const;  ///< f(s)
   double slope(double score) const;   ///< f'(s)
+  /// A number that may be subtracted from all of these scores without a change of f / g and f' / g: the
+  /// largest score where f is exp, which then does not overflow; else 0.
+  double shift(std::span<const double> scores) const;
   /// The scores [Tq, Tk] of a head's queries [Tq, d] and keys [Tk, d].
   std::vector<double> scores(std::vector<double> queries, std::vector<double> keys, int64_t d) const;
 

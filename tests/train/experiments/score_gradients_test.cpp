@@ -135,6 +135,17 @@ TEST_CASE("score gradients: a sum of weights that is zero counts as infinite") {
   CHECK(found.num_pairs == 2);
 }
 
+TEST_CASE("score gradients: large scores of softmax do not overflow") {
+  Heads heads;
+  heads.q = Tensor::from({4000}, Shape{1, 1, 1, 1});
+  heads.k = Tensor::from({1, 1}, Shape{1, 1, 2, 1});
+  heads.v = Tensor::from({1, -1}, Shape{1, 1, 2, 1});
+  ScoreGradients found;
+  found.add(ScoreWeighting("softmax"), heads, false);
+  CHECK(found.max_score == 4000);
+  CHECK(found.largest == Approx(0.5 / (10.0 / 7)));  // w (1 - w) |1 - -1| with w = 1 / 2
+}
+
 TEST_CASE("score gradients: another attention is refused") {
   for (const char* spec : {"linear", "fastmax:p=3", "fastmax:a2=1"})
     CHECK_THROWS_AS(ScoreWeighting(spec), Error);
